@@ -20,7 +20,7 @@ pub mod cli;
 mod commands;
 pub mod engine;
 pub mod error;
-mod hosts;
+pub mod hosts;
 pub mod judge;
 pub mod load;
 #[cfg(feature = "lua")]

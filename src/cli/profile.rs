@@ -171,6 +171,9 @@ pub(crate) struct RecheckArgs {
     pub hosts: HostArgs,
 
     #[command(flatten)]
+    pub ranks: RankFlags,
+
+    #[command(flatten)]
     pub display: DisplayArgs,
 
     /// The row of the server that the connection's flags name [default: the only label of the summaries]
@@ -185,7 +188,7 @@ pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     let (progress, calibration) = (args.display.progress(), args.calibration);
     // The first directory of the paths is chosen later.
     let (stop, out) = (&listen()?, PathBuf::new());
-    let hosts = args.hosts.wanted()?;
+    let hosts = args.ranks.wanted(args.hosts)?;
     let invocation = Invocation { progress, stop, out, calibration, hosts };
     let RecheckArgs {
         paths,

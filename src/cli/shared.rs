@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::hosts::{ClientHosts, Launched, Token, Wanted, find};
+use crate::mysql::Env;
 use crate::observe::require_descriptors;
 use crate::plan::defaults;
 use crate::plan::value::Length;
@@ -76,8 +77,8 @@ impl RankFlags {
         let RankFlags { ranks: Some(launcher), ranks_wait, rendezvous } = self else {
             return others.wanted();
         };
-        let variable = |name: &str| std::env::var(name).ok();
-        let (of, meeting) = find(launcher, rendezvous.as_deref(), variable)?;
+        let env = Env::real();
+        let (of, meeting) = find(launcher, rendezvous.as_deref(), &|name| env.text(name))?;
         let token = std::env::var_os("LOADGEN_TOKEN");
         let token = Token::new(token.as_deref().map(OsStr::as_encoded_bytes))?;
         let wait = ranks_wait.unwrap_or(RANKS_WAIT).0;

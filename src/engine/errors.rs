@@ -187,12 +187,13 @@ impl Failures {
     pub(crate) fn count(&mut self, new: ErrorCount) {
         let same = |old: &&mut ErrorCount| old.code == new.code && old.class == new.class;
         if let Some(old) = self.errors.iter_mut().find(same) {
-            old.count += new.count;
+            old.count = old.count.saturating_add(new.count);
         } else if self.errors.len() < KINDS_MAX {
             self.errors.push(new);
         } else {
             // More codes than there are: they count with the last.
-            self.errors[KINDS_MAX - 1].count += new.count;
+            let last = &mut self.errors[KINDS_MAX - 1];
+            last.count = last.count.saturating_add(new.count);
         }
     }
 
@@ -284,6 +285,19 @@ pub(crate) fn add_error(events: &mut Events, at: Ns, code: Option<u16>, text: &s
         _ => Arc::from(text),
     };
     events.push((at, Event::Error(code, text)));
+}
+
+/// Begins the texts of errors with the host that met them; texts that are shared stay so.
+pub(crate) fn name_host(events: &mut Events, host: &str) {
+    let mut named: Option<(Arc<str>, Arc<str>)> = None;
+    for (_, event) in events {
+        let (Event::Error(_, text) | Event::Refused(_, text)) = event else { continue };
+        let (_, with_host) = match named.take().filter(|(bare, _)| bare == text) {
+            Some(known) => named.insert(known),
+            None => named.insert((Arc::clone(text), format!("{host}: {text}").into())),
+        };
+        *text = Arc::clone(with_host);
+    }
 }
 
 #[derive(Default)]
@@ -653,6 +667,20 @@ mod tests {
         assert_eq!((told.first_error_s, told.last_error_s), (1.005, 1.99));
         assert_eq!((told.gap_s, told.first_success_s, told.errors), (1.995, Some(2.995), 3));
         assert_eq!((told.first_error.as_str(), told.code), ("at 1005", Some(2013)));
+    }
+
+    #[test]
+    fn errors_of_an_outage_name_their_host_where_there_are_several() {
+        let mut watch = busy();
+        for (thread, host) in ["c1", "c2"].into_iter().enumerate() {
+            let mut events = vec![(1300 * MS, Event::Refused(None, "full".into()))];
+            (0..3).for_each(|_| add_error(&mut events, 1100 * MS, Some(2013), "gone"));
+            name_host(&mut events, host);
+            watch.report(thread, (2000 * MS, 1000), events, Ns::MAX);
+        }
+        let found = all(&mut watch, 4000);
+        assert_eq!((found[0].first_error.as_str(), found[0].errors), ("c1: gone", 6));
+        assert_eq!(found[0].last_error, "c2: full");
     }
 
     #[test]

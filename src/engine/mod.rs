@@ -45,6 +45,7 @@ use crate::summary::{
 };
 
 pub use errors::{ClientAction, EndReason};
+pub(crate) use errors::{OutageWatch, name_host};
 pub(crate) use pacing::StepWindow;
 pub use part::Elsewhere;
 pub(crate) use part::{OrderedPlan, Part, PartChannels, PartOrder};
@@ -138,16 +139,25 @@ impl MeasuredStep {
         };
         let ops_by_client = vec![counted.timeline.window.ops];
         let counts = ThreadCounts { ops_by_client, ..ThreadCounts::default() };
-        let (ledger, outages, hosts) = (Vec::new(), Vec::new(), Vec::new());
+        MeasuredStep::new((outcome, error), counted, counts, readings)
+    }
+
+    /// Makes one without outages and without other hosts.
+    fn new(
+        (outcome, error): (Outcome, Option<Error>),
+        counted: Counted,
+        mut counts: ThreadCounts,
+        readings: Readings,
+    ) -> Self {
         MeasuredStep {
             outcome,
             error,
             counted,
-            ledger,
+            ledger: std::mem::take(&mut counts.ledger),
             counts,
-            outages,
+            outages: Vec::new(),
             readings,
-            hosts,
+            hosts: Vec::new(),
             lost: Vec::new(),
         }
     }

@@ -10,7 +10,9 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::alarm::NEVER;
-use super::errors::{ClientAction, EndReason, OpError, OpenError, OutageWatch, abort_error};
+use super::errors::{
+    ClientAction, EndReason, OpError, OpenError, OutageWatch, abort_error, name_host,
+};
 use super::job::{Job, engine_threads, queues};
 use super::op_share::SharedOps;
 use super::pacing::StepWindow;
@@ -547,7 +549,10 @@ impl<'a> Running<'a> {
     }
 
     fn take_report(&mut self, thread: usize, report: ServiceReport) {
-        let ServiceReport { until, ops, seen, queue, asleep: _ } = report;
+        let ServiceReport { until, ops, mut seen, queue, asleep: _ } = report;
+        if let Some(all) = self.context.elsewhere {
+            name_host(&mut seen, &all.names[thread]);
+        }
         let end = self.window_end();
         self.seen.outages.report(thread, (until, ops), seen, end);
         let Some(queue) = queue else { return };
@@ -616,8 +621,7 @@ impl<'a> Running<'a> {
         // With --ops the window ends with the last answer.
         let window_end = if decided == NEVER { counts.ended } else { decided };
         let outages = self.seen.outages.finish(window_end, &self.timeline.entries);
-        let (outcome, error) =
-            self.seen.early.map_or((Outcome::Completed, None), |(end, why)| (end, Some(why)));
+        let end = self.seen.early.map_or((Outcome::Completed, None), |(end, why)| (end, Some(why)));
         let tables = self.context.tables.count as usize;
         counts.ledger.truncate(tables);
         let by_table = counts.ledger.iter().zip(&counts.ops_by_table);
@@ -632,20 +636,10 @@ impl<'a> Running<'a> {
             errors: counts.failures.take_errors(),
             per_table,
         };
-        let ledger = std::mem::take(&mut counts.ledger);
         let (max_rss_bytes, changed) = (peak_resident_bytes(), self.seen.changed);
         let readings = Readings { client, max_rss_bytes, status, probed, changed };
-        MeasuredStep {
-            outcome,
-            error,
-            counted,
-            ledger,
-            counts,
-            outages,
-            readings,
-            hosts: Vec::new(),
-            lost: self.seen.lost,
-        }
+        let lost = self.seen.lost;
+        MeasuredStep { outages, lost, ..MeasuredStep::new(end, counted, counts, readings) }
     }
 }
 

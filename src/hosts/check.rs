@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 use super::launch::Way;
 use super::protocol::{Hello, PROTOCOL};
 use crate::engine::{self, ThreadEvent};
-use crate::error::{Error, Result, clip, line};
-use crate::observe::Ns;
+use crate::error::{Error, Result, clip};
+use crate::observe::{Ns, RecordedInterval};
 use crate::summary::Program;
 
 /// The cores that Linux knows at most.
@@ -39,19 +39,50 @@ pub(super) fn executable() -> Option<String> {
     if engine::program().revision.as_ref().is_some_and(is_known) { None } else { HASH.clone() }
 }
 
-/// Refuses another build: its messages and its work may differ.
-pub(super) fn check_hello(hello: &Hello, of: (u32, &str, Way)) -> Result<()> {
+/// Compares the build of another process with this one; returns both as errors name them, if they differ: its
+/// messages and its work may differ, too.
+pub(super) fn compare_builds(
+    protocol: u32,
+    program: &Program,
+    hash: Option<&str>,
+) -> Option<[String; 2]> {
     let own = engine::program();
-    if (hello.protocol, &hello.program, &hello.executable) != (PROTOCOL, &own, &executable()) {
-        let told = |program: &Program| {
-            let revision = program.revision.as_deref().unwrap_or("no revision");
-            format!("{} ({revision}, {})", program.version, program.profile)
-        };
-        let mut theirs = told(&hello.program);
-        if hello.program == own {
-            theirs.push_str(" of another build");
-        }
-        return Err(another_build(of, &theirs, &told(&own)));
+    if (protocol, program, hash) == (PROTOCOL, &own, executable().as_deref()) {
+        return None;
+    }
+    let told = |program: &Program| {
+        let revision = program.revision.as_deref().unwrap_or("no revision");
+        clip(&format!("{} ({revision}, {})", program.version, program.profile), SHOWN_MAX)
+    };
+    let mut theirs = told(program);
+    if *program == own {
+        theirs.push_str(" of another build");
+    }
+    Some([theirs, told(&own)])
+}
+
+/// Reads the version of a greeting that this one cannot read; returns both as errors name them.
+pub(super) fn compare_versions(greeting: &Value) -> [String; 2] {
+    let version = greeting.pointer("/program/version").and_then(Value::as_str);
+    let protocol = greeting.get("protocol").and_then(Value::as_u64);
+    let protocol = protocol.map_or_else(|| "an unknown one".to_owned(), |of| of.to_string());
+    let revision = greeting.pointer("/program/revision").and_then(Value::as_str);
+    let told = |version: &str, revision: Option<&str>, protocol: &str| {
+        let revision = revision.unwrap_or("no revision");
+        clip(&format!("{version} ({revision}) with protocol {protocol}"), SHOWN_MAX)
+    };
+    let own = engine::program();
+    [
+        told(version.unwrap_or("of another version"), revision, &protocol),
+        told(&own.version, own.revision.as_deref(), &PROTOCOL.to_string()),
+    ]
+}
+
+/// Refuses another build, and what no host has.
+pub(super) fn check_hello(hello: &Hello, of: (u32, &str, Way)) -> Result<()> {
+    let builds = compare_builds(hello.protocol, &hello.program, hello.executable.as_deref());
+    if let Some(builds) = builds {
+        return Err(another_build(of, &builds));
     }
     if !(1..=CORES_MAX).contains(&hello.threads) {
         let (number, name, _) = of;
@@ -62,8 +93,7 @@ pub(super) fn check_hello(hello: &Hello, of: (u32, &str, Way)) -> Result<()> {
     Ok(())
 }
 
-fn another_build((number, name, way): (u32, &str, Way), theirs: &str, own: &str) -> Error {
-    let theirs = line(theirs);
+fn another_build((number, name, way): (u32, &str, Way), [theirs, own]: &[String; 2]) -> Error {
     Error::failed(format!("rank {number} ({name}) has loadgen {theirs}, and this is {own}"))
         .hint(way.same_program(name))
 }
@@ -73,18 +103,21 @@ fn another_build((number, name, way): (u32, &str, Way), theirs: &str, own: &str)
 pub(super) fn explain_line(of: (u32, &str, Way), text: &[u8], greeted: bool) -> Result<String> {
     let greeting = serde_json::from_slice::<Value>(text).ok();
     let hello = greeting.as_ref().and_then(|greeting| greeting.get("Hello"));
-    if let Some(protocol) = hello.and_then(|hello| hello.get("protocol")?.as_u64()) {
-        let version = hello.and_then(|hello| hello.pointer("/program/version")?.as_str());
-        let version = version.unwrap_or("of another version");
-        let own = format!("{} with protocol {PROTOCOL}", engine::program().version);
-        let theirs = format!("{version} with protocol {protocol}");
-        return Err(another_build(of, &theirs, &own));
+    if let Some(hello) = hello.filter(|hello| hello.get("protocol").is_some_and(Value::is_u64)) {
+        return Err(another_build(of, &compare_versions(hello)));
     }
     if greeted {
         return Ok("it sent a line that is no message of loadgen's".to_owned());
     }
     let shown = clip(String::from_utf8_lossy(text).trim_end(), SHOWN_MAX);
     Ok(format!("'{shown}' is no message of loadgen's"))
+}
+
+/// More than a step counts: no sum of fewer overflows.
+const COUNT_MAX: u64 = 1 << 48;
+
+fn are_counts<'a>(all: impl IntoIterator<Item = &'a u64>) -> bool {
+    all.into_iter().all(|count| *count < COUNT_MAX)
 }
 
 /// The part of a step that a rank has, and what it has reported of it.
@@ -107,7 +140,8 @@ impl PartCheck {
     /// Takes note of an event; returns what is wrong with it.
     pub(super) fn check(&mut self, event: &ThreadEvent) -> Option<&'static str> {
         let fits = match event {
-            _ if self.is_done => matches!(event, ThreadEvent::Service(_)),
+            ThreadEvent::Service(report) => are_counts([&report.ops]),
+            _ if self.is_done => false,
             ThreadEvent::Opened => {
                 self.opened += 1;
                 self.opened <= self.clients
@@ -117,11 +151,17 @@ impl PartCheck {
                 // The end of one may be moved when the next has begun on another thread.
                 let follows = self.last_start <= interval.start && interval.start <= interval.end;
                 self.last_start = interval.start;
-                follows && interval.by_statement.len() == self.statements
+                let RecordedInterval { ops, statements, rows, unmatched, errors, .. } = &**interval;
+                follows
+                    && interval.by_statement.len() == self.statements
+                    && interval.events.is_none()
+                    && are_counts([ops, statements, rows, unmatched, errors])
             }
             ThreadEvent::Done(counts) => {
                 self.is_done = true;
-                counts.ops_by_client.len() == self.clients && counts.usage.len() == self.threads
+                counts.ops_by_client.len() == self.clients
+                    && counts.usage.len() == self.threads
+                    && are_counts(counts.ops_by_client.iter().chain(&counts.ops_by_table))
             }
             ThreadEvent::NeedsOps | ThreadEvent::Lost(_) | ThreadEvent::Said(_) => false,
             _ => true,
@@ -134,7 +174,6 @@ impl PartCheck {
 mod tests {
     use super::*;
     use crate::engine::ThreadCounts;
-    use crate::observe::RecordedInterval;
 
     #[test]
     fn event_is_refused_when_it_does_not_fit_the_part() {
@@ -155,6 +194,8 @@ mod tests {
         assert_eq!(refused(&[Warm, Warm]), Some(1));
         assert_eq!(refused(&[interval(4, 9), interval(0, 5)]), Some(1));
         assert_eq!(refused(&[interval(5, 4)]), Some(0));
+        let many = RecordedInterval { ops: u64::MAX, end: 5, ..Default::default() };
+        assert_eq!(refused(&[ThreadEvent::Interval(Box::new(many))]), Some(0));
         assert_eq!(refused(&[done(2)]), Some(0));
         assert_eq!(refused(&[done(1), done(1)]), Some(1));
         assert_eq!(refused(&[NeedsOps]), Some(0));

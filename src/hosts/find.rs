@@ -1,5 +1,6 @@
 //! The place of this process among the ranks that a launcher started, as its environment has it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,27 @@ pub(crate) struct Membership {
 pub(crate) enum Meeting {
     At { host: String, port: u16 },
     File(PathBuf),
+}
+
+impl fmt::Display for Meeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Meeting::At { host, port } => write!(f, "{}:{port}", line(host)),
+            Meeting::File(path) => write!(f, "file:{}", path.display()),
+        }
+    }
+}
+
+impl Meeting {
+    /// Returns what to look at when nobody is there.
+    pub(super) fn advise(&self) -> &'static str {
+        match self {
+            Meeting::At { .. } => {
+                "does rank 0 run, with this --rendezvous, and may this host connect to its port?"
+            }
+            Meeting::File(_) => "does rank 0 run, and does it write to the same directory?",
+        }
+    }
 }
 
 /// A launcher's variables.
@@ -66,25 +88,25 @@ const fn row(choice: Launcher, name: &'static str, words: [&'static str; 3]) -> 
 }
 
 /// Finds the place of this process, and where it meets the others, if there are some; `given` is
-/// `--rendezvous`.
+/// `--rendezvous`, `env` reads a variable unless it is empty.
 pub(crate) fn find(
     wanted: Launcher,
     given: Option<&str>,
-    env: impl Fn(&str) -> Option<String>,
+    env: Env<'_>,
 ) -> Result<(Membership, Option<Meeting>)> {
-    let env = |name: &str| env(name).filter(|value| !value.is_empty());
-    let mut of = LAUNCHERS.iter().filter(|of| wanted == Launcher::Auto || of.choice == wanted);
-    let Some(of) = of.find(|of| env(of.rank).is_some()) else {
+    let mut all = LAUNCHERS.iter().filter(|of| wanted == Launcher::Auto || of.choice == wanted);
+    let found = all.find_map(|of| Some(env(of.rank).transpose()?.map(|_| of)));
+    let Some(of) = found.transpose()? else {
         let text = format!("--ranks {wanted}: no launcher has left its variables here");
         return Err(Error::usage(text)
             .hint("srun or mpirun before the command, or LOADGEN_RANK and LOADGEN_SIZE"));
     };
-    if of.name == SLURM && env(of.size).is_none() {
+    if of.name == SLURM && env(of.size)?.is_none() {
         let text = "SLURM_PROCID is set and SLURM_STEP_NUM_TASKS is not: this is a batch script";
         return Err(Error::usage(text).hint("run it with srun: srun loadgen … --ranks slurm"));
     }
-    let size = number(&env, of.size)?;
-    let rank = number(&env, of.rank)?;
+    let size = number(env, of.size)?;
+    let rank = number(env, of.rank)?;
     if size == 0 || size > SIZE_MAX {
         let text = format!("{}: {size} ranks: at least 1, and {SIZE_MAX} at most", of.size);
         return Err(Error::usage(text));
@@ -93,19 +115,20 @@ pub(crate) fn find(
         let text = format!("{}: there is no rank {rank}, because {} is {size}", of.rank, of.size);
         return Err(Error::usage(text).hint("ranks count from 0"));
     }
-    let meeting = if size == 1 { None } else { Some(meeting(of, given, &env)?) };
-    let mut job = env(of.job).or_else(|| env("LOADGEN_JOB")).unwrap_or_default();
+    let meeting = if size == 1 { None } else { Some(meeting(of, given, env)?) };
+    let own = env(of.job)?;
+    let mut job = if own.is_some() { own } else { env("LOADGEN_JOB")? }.unwrap_or_default();
     if of.name == SLURM {
-        job = [job, env("SLURM_STEP_ID").unwrap_or_default()].join(".");
+        job = [job, env("SLURM_STEP_ID")?.unwrap_or_default()].join(".");
     }
     Ok((Membership { launcher: of.name.to_owned(), rank, size, job }, meeting))
 }
 
-type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+type Env<'a> = &'a dyn Fn(&str) -> Result<Option<String>>;
 
 fn number<T: std::str::FromStr>(env: Env<'_>, name: &str) -> Result<T> {
     let missing = || Error::usage(format!("{name} is not set")).hint("the launcher sets it");
-    let value = env(name).ok_or_else(missing)?;
+    let value = env(name)?.ok_or_else(missing)?;
     let refused = |_| Error::usage(format!("{name}: '{}' is no number", line(&value)));
     value.parse().map_err(refused)
 }
@@ -114,15 +137,16 @@ fn meeting(of: &Variables, given: Option<&str>, env: Env<'_>) -> Result<Meeting>
     if let Some(text) = given {
         return parse(text, "--rendezvous");
     }
-    if let Some(text) = env("LOADGEN_RENDEZVOUS") {
+    if let Some(text) = env("LOADGEN_RENDEZVOUS")? {
         return parse(&text, "LOADGEN_RENDEZVOUS");
     }
-    let same = |one: &str, slurms: &str| env(one).is_some() && env(one) == env(slurms);
+    let same =
+        |one: &str, slurms: &str| Ok::<_, Error>(env(one)?.is_some() && env(one)? == env(slurms)?);
     // srun sets the variables of MPICH, too, where the site wants it to.
-    let by_srun = same(of.rank, "SLURM_PROCID") && same(of.size, "SLURM_STEP_NUM_TASKS");
+    let by_srun = same(of.rank, "SLURM_PROCID")? && same(of.size, "SLURM_STEP_NUM_TASKS")?;
     match of.name {
         TORCHRUN => {
-            let host = env("MASTER_ADDR").ok_or_else(|| Error::usage("MASTER_ADDR is not set"));
+            let host = env("MASTER_ADDR")?.ok_or_else(|| Error::usage("MASTER_ADDR is not set"));
             Ok(Meeting::At { host: host?, port: number(env, "MASTER_PORT")? })
         }
         OPEN_MPI => Err(unknown(of)),
@@ -139,7 +163,7 @@ fn unknown(of: &Variables) -> Error {
 fn at_slurm(env: Env<'_>) -> Result<Meeting> {
     const NODES: &str = "SLURM_STEP_NODELIST";
     let refused = || Error::usage(format!("{NODES} names no first node")).hint(HINT);
-    let nodes = allocated(env(NODES).as_deref()).map_err(|_| refused())?;
+    let nodes = allocated(env(NODES)?.as_deref()).map_err(|_| refused())?;
     let host = nodes.into_iter().next().ok_or_else(refused)?;
     let (job, step) = (number::<u64>(env, "SLURM_JOB_ID")?, number::<u64>(env, "SLURM_STEP_ID")?);
     let (first, count) = PORTS;
@@ -177,9 +201,9 @@ mod tests {
         let env: Vec<(&str, &str)> = pairs.collect();
         let get = |name: &str| {
             let pair = env.iter().find(|(of, _)| *of == name);
-            pair.map(|(_, value)| (*value).to_owned())
+            Ok(pair.map(|(_, value)| (*value).to_owned()))
         };
-        find(wanted, given, get)
+        find(wanted, given, &get)
     }
 
     const BATCH: &str = "SLURM_JOB_ID=4711 SLURM_PROCID=0 SLURM_NODEID=0 SLURM_LOCALID=0 \
@@ -191,13 +215,6 @@ mod tests {
         given: Option<&'static str>,
         is: (&'static str, u32, u32),
         at: &'static str,
-    }
-
-    fn told(meeting: Option<Meeting>) -> String {
-        meeting.map_or_else(String::new, |meeting| match meeting {
-            Meeting::At { host, port } => format!("{host}:{port}"),
-            Meeting::File(path) => format!("file:{}", path.display()),
-        })
     }
 
     #[test]
@@ -252,7 +269,8 @@ mod tests {
                 (launcher, rank, size),
                 "{env}"
             );
-            assert_eq!(told(meeting), at, "{env}");
+            let meeting = meeting.map_or_else(String::new, |meeting| meeting.to_string());
+            assert_eq!(meeting, at, "{env}");
         }
         let (by_name, _) =
             found(Launcher::Slurm, None, &format!("{daemon}{ompi}")).expect("srun's");

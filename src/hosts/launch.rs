@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::link::spawn;
 use crate::error::{Error, Result, line};
+use crate::mysql::Env;
 use crate::progress::say;
 use crate::stop::Group;
 
@@ -37,7 +38,7 @@ impl Wanted {
     ) -> Result<Wanted> {
         let mut usual = Vec::new();
         if hosts == [SLURM] {
-            hosts = allocated(env::var("SLURM_JOB_NODELIST").ok().as_deref())?;
+            hosts = allocated(Env::real().text("SLURM_JOB_NODELIST")?.as_deref())?;
             usual = owned(&SRUN);
         }
         if let Some(host) = hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {

@@ -6,6 +6,7 @@ mod check;
 mod clock;
 mod find;
 mod launch;
+pub mod lines;
 mod link;
 mod merge;
 mod peer;

@@ -40,7 +40,7 @@ pub(super) struct Starting {
     way: Way,
 }
 
-pub(super) struct Rank {
+pub(super) struct Peer {
     number: u32,
     pub(super) name: String,
     pub(super) hello: Hello,
@@ -230,7 +230,7 @@ impl Starting {
     }
 
     /// Waits for the greeting, as long as the watch over silence does; refuses another build.
-    pub(super) async fn greet(mut self) -> Result<Rank> {
+    pub(super) async fn greet(mut self) -> Result<Peer> {
         let name = locked(&self.state).name.clone();
         let (number, shown) = (self.number, line(&name));
         let Some((_, FromRank::Hello(hello))) = self.replies.recv().await else {
@@ -239,7 +239,7 @@ impl Starting {
         };
         check_hello(&hello, (number, &shown, self.way))?;
         let Starting { to, replies, state, heard, way, .. } = self;
-        Ok(Rank { number, name, hello: *hello, to, replies, state, heard, way, seen: None })
+        Ok(Peer { number, name, hello: *hello, to, replies, state, heard, way, seen: None })
     }
 }
 
@@ -275,7 +275,7 @@ fn check_session(name: &str, own: &Server, theirs: &Server) -> Result<()> {
     Err(Error::server(text).hint("the same options of the connection for all ranks"))
 }
 
-impl Rank {
+impl Peer {
     /// Returns why it is lost, if it is.
     pub(super) fn lost(&self) -> Option<Error> {
         locked(&self.state).lost.clone()
@@ -306,20 +306,21 @@ impl Rank {
         Ok(Offset::measure(&trips).expect("there are trips"))
     }
 
-    /// Refuses a server that is not the one of the measuring process.
+    /// Refuses a server that is not the one of the measuring process, and a host that cannot have so many clients.
     pub(super) async fn meet(
         &mut self,
         link: &ServerLink,
         label: Option<&str>,
         server: &Server,
+        clients: u32,
     ) -> Result<()> {
         let target = link.target.clone();
         let password = target.password.clone();
         let limit = target.connect_timeout * 2 + limits::SILENCE;
         self.to.send(if self.way == Way::Launcher {
-            ToRank::Find { label: label.map(str::to_owned) }
+            ToRank::Find { label: label.map(str::to_owned), clients }
         } else {
-            ToRank::Server { target, password }
+            ToRank::Server { target, password, clients }
         });
         let seen = loop {
             if let (_, FromRank::Server(seen)) = self.reply(limit).await? {

@@ -25,10 +25,13 @@ pub(super) enum ToRank {
         target: ConnectOptions,
         #[serde(serialize_with = "expose")]
         password: Secret,
+        /// The most clients that the rank has.
+        clients: u32,
     },
     /// The server of this label in the rank's own words.
     Find {
         label: Option<String>,
+        clients: u32,
     },
     /// Open the connections of a step's clients, the first one at this instant.
     Open {
@@ -113,7 +116,7 @@ mod tests {
         let read: ConnectOptions = serde_json::from_str(&text).expect("options");
         assert_eq!(read, ConnectOptions::canned(3306));
         // A message has it, and shows it to nobody else.
-        let message = ToRank::Server { target: read, password: password() };
+        let message = ToRank::Server { target: read, password: password(), clients: 1 };
         let text = serde_json::to_string(&message).expect("plain data");
         assert_eq!(serde_json::from_str::<ToRank>(&text).expect("a message"), message);
         assert!(text.contains("marker-pw") && !format!("{message:?}").contains("marker-pw"));

@@ -19,6 +19,7 @@ use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
 use super::words::Words;
 use crate::engine::{self, Go, OrderedPlan, Part, PartOrder, StepWindow, ThreadEvent};
 use crate::error::{Error, Result};
+use crate::mysql::preflight::check_own;
 use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
 use crate::observe::{
     ClientReading, HostReading, Ns, Probe, ROOT, Whereabouts, host, peak_resident_bytes,
@@ -67,7 +68,7 @@ pub(super) fn serve(
     let heard = Instant::now();
     let (stop, asked) = (stop.clone(), false);
     let kept = VecDeque::new();
-    let rank = Rank { out, lines, kept, heard, stop, asked, words, link: None, probe: None };
+    let rank = RankProcess { out, lines, kept, heard, stop, asked, words, link: None, probe: None };
     let ended = runtime.block_on(rank.serve());
     runtime.shutdown_timeout(Duration::ZERO);
     ended
@@ -85,7 +86,7 @@ fn hello() -> Hello {
     }
 }
 
-struct Rank {
+struct RankProcess {
     out: Writer<FromRank>,
     lines: UnboundedReceiver<Result<ToRank, String>>,
     /// Messages that came while other work was done.
@@ -101,18 +102,18 @@ struct Rank {
     probe: Option<Probe>,
 }
 
-impl Rank {
+impl RankProcess {
     async fn serve(mut self) -> Result<()> {
         loop {
             let goes_on = match self.next().await? {
                 // One with words of its own obeys no others: its lines are not proved.
-                ToRank::Server { target, password } if self.words.is_none() => {
-                    self.meet(Ok(ConnectOptions { password, ..target })).await?
+                ToRank::Server { target, password, clients } if self.words.is_none() => {
+                    self.meet(Ok(ConnectOptions { password, ..target }), clients).await?
                 }
-                ToRank::Find { label } => {
+                ToRank::Find { label, clients } => {
                     let own = self.words.as_ref().ok_or_else(no_words);
                     let found = own.and_then(|own| own.server(label.as_deref()).cloned());
-                    self.meet(found).await?
+                    self.meet(found, clients).await?
                 }
                 ToRank::Open { at, order } => {
                     Box::pin(self.step(clock::instant(at), order)).await?
@@ -156,8 +157,9 @@ impl Rank {
     }
 
     /// Looks at a server, and tells who it is; returns whether steps may follow.
-    async fn meet(&mut self, target: Result<ConnectOptions>) -> Result<bool> {
-        let link = target.and_then(|target| ServerLink::to(target, &Stop::default()));
+    async fn meet(&mut self, target: Result<ConnectOptions>, clients: u32) -> Result<bool> {
+        let own = check_own(clients);
+        let link = own.and(target).and_then(|target| ServerLink::to(target, &Stop::default()));
         let (seen, stop) = (link.clone(), self.stop.clone());
         let looking = async { or_stop(&stop, look(&seen?)).await };
         let Some(looked) = self.listen_during(looking).await? else { return Ok(false) };

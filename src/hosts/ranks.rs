@@ -10,7 +10,7 @@ use super::check::PartCheck;
 use super::clock::{self, Offset};
 use super::launch::{HERE, Wanted, Way};
 use super::link::Writer;
-use super::peer::{Rank, Starting, State, Watched, end_within, watch};
+use super::peer::{Peer, Starting, State, Watched, end_within, watch};
 use super::protocol::{Edges, ToRank};
 use super::rendezvous::{Launched, Proved, own_host};
 use super::words::hash_plan;
@@ -35,7 +35,7 @@ const ENDING: Duration = Duration::from_secs(2);
 
 /// The processes on other hosts.
 pub(crate) struct Ranks {
-    all: Vec<Rank>,
+    all: Vec<Peer>,
     /// Those of all that were started, also of one that has not greeted.
     started: Vec<(Writer<ToRank>, Arc<Mutex<State>>)>,
     /// The watch over silence goes on.
@@ -69,16 +69,27 @@ fn deal(most: &[u32], all: usize) -> Vec<Vec<usize>> {
     dealt
 }
 
+/// Deals as many threads as this number of clients takes.
+fn deal_for(most: &[u32], clients: u32) -> Vec<Vec<usize>> {
+    deal(most, most.iter().sum::<u32>().min(clients) as usize)
+}
+
 /// Counts the clients of some threads of all.
 fn count_clients(own: &[usize], all: usize, clients: u32) -> u32 {
     own.iter().map(|thread| (*thread as u32..clients).step_by(all).count() as u32).sum()
 }
 
+/// Shares the log-ins at once among ranks, equally: a server gets as many from few large hosts as from many. With
+/// more ranks than log-ins each has one: the turns of the clients bound the rate of all log-ins.
+fn share_logins(ranks: usize) -> usize {
+    (limits::CONNECTS_AT_ONCE / ranks).max(1)
+}
+
 impl<'a> Dealt<'a> {
     fn new(context: &StepContext<'a>, most: &[u32], offsets: Vec<Offset>) -> Dealt<'a> {
         let StepContext { plan, step, spread, tables, .. } = *context;
-        let all = most.iter().sum::<u32>().min(step.clients) as usize;
-        Dealt { plan, step, spread, tables, threads: deal(most, all), offsets }
+        let threads = deal_for(most, step.clients);
+        Dealt { plan, step, spread, tables, threads, offsets }
     }
 
     /// Counts the threads of all ranks.
@@ -95,7 +106,7 @@ impl<'a> Dealt<'a> {
         count_clients(&self.threads[at], self.all(), self.step.clients)
     }
 
-    fn order(&self, at: usize, rank: &Rank, channels: &PartChannels) -> PartOrder {
+    fn order(&self, at: usize, rank: &Peer, channels: &PartChannels) -> PartOrder {
         let threads = self.threads[at].clone();
         PartOrder {
             plan: if rank.way == Way::Launcher {
@@ -108,7 +119,7 @@ impl<'a> Dealt<'a> {
             step: *self.step,
             spread: self.spread,
             tables: self.tables,
-            logins: (limits::CONNECTS_AT_ONCE * threads.len() / self.all()).max(1),
+            logins: share_logins(self.sources().count()),
             threads,
             interval: channels.interval,
             warm_check: channels.warm_check,
@@ -182,7 +193,7 @@ impl Ranks {
         for starting in started {
             self.all.push(or_stop(stop, starting.greet()).await?);
         }
-        let told = |rank: &Rank| {
+        let told = |rank: &Peer| {
             Some(format!("{} ({})", line(&rank.name), counted(rank.hello.threads, "core")))
         };
         let told = joined(self.all.iter().map(told), ", ");
@@ -195,25 +206,31 @@ impl Ranks {
         self.all.iter().map(|rank| rank.hello.threads).collect()
     }
 
-    /// Has all ranks look at the server; refuses where one sees another.
+    /// Has all ranks look at the server, and at their own limits; refuses where one sees another server.
     pub(crate) async fn meet(
         &mut self,
         link: &ServerLink,
         label: Option<&str>,
         server: &Server,
+        plan: &Plan,
     ) -> Result<()> {
         self.check()?;
-        let all = join_all(self.all.iter_mut().map(|rank| rank.meet(link, label, server)));
+        let most = plan.clients_max();
+        let threads = deal_for(&plan.host_threads, most);
+        let all = threads.iter().map(Vec::len).sum();
+        let clients = threads.iter().map(|own| count_clients(own, all, most));
+        let ranks = self.all.iter_mut().zip(clients);
+        let all = join_all(ranks.map(|(rank, clients)| rank.meet(link, label, server, clients)));
         or_stop(&link.stop, async { all.await.into_iter().collect() }).await
     }
 
     /// Refuses to go on without a rank that is lost.
     pub(crate) fn check(&self) -> Result<()> {
-        self.all.iter().find_map(Rank::lost).map_or(Ok(()), Err)
+        self.all.iter().find_map(Peer::lost).map_or(Ok(()), Err)
     }
 
     async fn measure_clocks(&mut self) -> Result<Vec<Offset>> {
-        join_all(self.all.iter_mut().map(Rank::measure_clock)).await.into_iter().collect()
+        join_all(self.all.iter_mut().map(Peer::measure_clock)).await.into_iter().collect()
     }
 
     /// Runs one step with the clients on all hosts.
@@ -242,10 +259,10 @@ impl Ranks {
         let context = StepContext { elsewhere: Some(&elsewhere), ..context };
         let run = engine::run_step(&context, control, progress).await;
         locked(&forwards).abort_all();
-        let edges = self.all.iter().map(Rank::leave_step).collect();
+        let edges = self.all.iter().map(Peer::leave_step).collect();
         let mut run = run?;
         // One that is lost by now has done its part, and after a signal nobody waits.
-        let clocks = async { Ok(join_all(self.all.iter_mut().map(Rank::measure_clock)).await) };
+        let clocks = async { Ok(join_all(self.all.iter_mut().map(Peer::measure_clock)).await) };
         let clocks = or_stop(stop, clocks).await.unwrap_or_default();
         self.enter(&mut run, &dealt, edges, &clocks);
         Ok(run)
@@ -359,5 +376,14 @@ mod tests {
         assert_eq!(deal(&[2, 2], 3), [vec![0, 2], vec![1]]);
         assert_eq!(deal(&[2, 2, 2], 2), [vec![0], vec![1], vec![]]);
         assert_eq!([count_clients(&[0, 2], 3, 8), count_clients(&[1], 3, 8)], [5, 3]);
+    }
+
+    #[test]
+    fn log_ins_at_once_are_bounded_over_all_ranks() {
+        for ranks in 1..=limits::CONNECTS_AT_ONCE {
+            let all = ranks * share_logins(ranks);
+            assert!(all <= limits::CONNECTS_AT_ONCE && all > 16, "{ranks}: {all}");
+        }
+        assert_eq!(share_logins(100), 1);
     }
 }

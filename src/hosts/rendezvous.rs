@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::mem::replace;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use socket2::SockRef;
 
+use super::check::{compare_builds, compare_versions, executable};
 use super::find::{Meeting, Membership};
 use super::link::spawn;
 use super::proof::{Side, Token};
@@ -35,6 +37,8 @@ const PROVING: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(10);
 /// Upper limit on connections that have not proved it.
 const UNPROVED_MAX: usize = 64;
+/// The time after which a rank says what it waits for.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_millis(250);
 const CONNECT: Duration = Duration::from_secs(2);
@@ -60,6 +64,7 @@ pub(crate) struct Launched {
 struct Greeting {
     protocol: u32,
     program: Program,
+    executable: Option<String>,
     host: String,
     of: Membership,
     /// The hash of its plans and of its program.
@@ -81,12 +86,20 @@ pub(super) struct Proved {
     pub(super) stream: TcpStream,
 }
 
-/// A connection that has shown all that it will.
+/// A connection that has proved its token. Its greeting may be that of another version.
 struct Shown {
     stream: TcpStream,
     line: Vec<u8>,
-    greeting: Greeting,
+    greeting: Value,
     nonce: String,
+}
+
+/// A reason not to take a rank.
+struct Refusal {
+    why: String,
+    hint: &'static str,
+    /// The right one may still come.
+    is_passing: bool,
 }
 
 /// The ranks that come to rank 0, until all are there.
@@ -116,9 +129,15 @@ impl Drop for Announcement {
 }
 
 /// Serves as a rank other than 0, until rank 0 says that all is over.
-pub(crate) fn follow(launched: &Launched, words: Words, stop: &Stop) -> Result<()> {
-    let (own, plan) = (launched.clone(), hash(words.plans.iter()));
-    let stream = unless_stopped(stop, move || own.find_rank_zero(&plan))?;
+pub(crate) fn follow(
+    launched: &Launched,
+    words: Words,
+    progress: &mut Progress,
+    stop: &Stop,
+) -> Result<()> {
+    let greeting = launched.greet(hash(words.plans.iter()));
+    let stream = launched.find_rank_zero(&greeting, progress, stop)?;
+    progress.clear();
     let input = stream.try_clone().map_err(|e| Error::failed(format!("rank 0: {e}")))?;
     serve(input, stream, Some(words), stop)
 }
@@ -126,6 +145,8 @@ pub(crate) fn follow(launched: &Launched, words: Words, stop: &Stop) -> Result<(
 impl Launched {
     /// Begins to take the other ranks of this plan.
     pub(super) fn gather(&self, plan: String, progress: &mut Progress) -> Result<Gathering<'_>> {
+        // It takes seconds in a debug build, which no rank waits for later.
+        executable();
         let listener = self.meeting.as_ref().map(|at| self.listen(at)).transpose()?;
         if let Some((listener, _)) = &listener {
             let port = listener.local_addr().map_or(0, |address| address.port());
@@ -161,32 +182,64 @@ impl Launched {
         Ok((listener, Some(Announcement { path, text })))
     }
 
+    /// Makes the greeting of this rank; each connection adds its nonce.
+    fn greet(&self, plan: String) -> Greeting {
+        Greeting {
+            protocol: PROTOCOL,
+            program: engine::program(),
+            executable: executable(),
+            host: own_host(),
+            of: self.of.clone(),
+            plan,
+            nonce: String::new(),
+        }
+    }
+
     /// Connects to rank 0, for as long as it may take to be there.
-    fn find_rank_zero(&self, plan: &str) -> Result<TcpStream> {
+    fn find_rank_zero(
+        &self,
+        greeting: &Greeting,
+        progress: &mut Progress,
+        stop: &Stop,
+    ) -> Result<TcpStream> {
         let at = self.meeting.as_ref().expect("rank 0 is another one");
-        let deadline = Instant::now() + self.wait;
+        let (rank, began, mut is_told) = (self.of.rank, Instant::now(), false);
         loop {
-            let error = match self.try_once(at, plan) {
+            let (own, greeting) = (self.clone(), greeting.clone());
+            let error = match unless_stopped(stop, move || own.try_once(&greeting)) {
                 Err(error) if error.may_pass() => error,
                 ended => return ended,
             };
-            if Instant::now() >= deadline {
-                let (rank, wait) = (self.of.rank, units::duration(self.wait));
+            let waited = began.elapsed();
+            if waited >= self.wait {
+                let wait = units::duration(self.wait);
                 return Err(error
-                    .context(format!("rank {rank} has not found rank 0 within {wait}"))
-                    .hint("does rank 0 run, and may this host connect to its port?"));
+                    .context(format!("rank {rank} has not found rank 0 at {at} within {wait}"))
+                    .hint(at.advise())
+                    .hint("the output of rank 0 says why it ended; --ranks-wait waits longer"));
+            }
+            let state = format!("rank {rank} waits for rank 0 at {at}: {error}");
+            if waited >= TOLD_AFTER && !replace(&mut is_told, true) {
+                progress.note(&state);
+            } else {
+                progress.update(|| state);
             }
             std::thread::sleep(RETRY);
         }
     }
 
     /// Tries all addresses of rank 0; another attempt may help against an error that may pass.
-    fn try_once(&self, at: &Meeting, plan: &str) -> Result<TcpStream> {
-        let (host, port) = match at {
-            Meeting::At { host, port } => (host.clone(), *port),
-            Meeting::File(path) => read_announcement(path, &self.of.job).map_err(passing)?,
+    fn try_once(&self, greeting: &Greeting) -> Result<TcpStream> {
+        // The caller names what was given.
+        let (host, port, found) = match self.meeting.as_ref().expect("rank 0 is another one") {
+            Meeting::At { host, port } => (host.clone(), *port, String::new()),
+            Meeting::File(path) => {
+                let (host, port) = read_announcement(path, &self.of.job).map_err(passing)?;
+                let found = format!("{}:{port}: ", line(&host));
+                (host, port, found)
+            }
         };
-        let failed = |e: io::Error| passing(format!("{}:{port}: {e}", line(&host)));
+        let failed = |e: io::Error| passing(format!("{found}{e}"));
         // A name may be new, or lead somewhere else now.
         let addresses = (host.as_str(), port).to_socket_addrs().map_err(failed)?;
         let mut last = passing(format!("{} has no address", line(&host)));
@@ -196,7 +249,7 @@ impl Launched {
                 return Err(Error::failed(text).hint(TOKEN_HINT));
             }
             let connected = TcpStream::connect_timeout(&address, CONNECT).map_err(failed);
-            match connected.and_then(|stream| self.introduce(stream, plan)) {
+            match connected.and_then(|stream| self.introduce(stream, greeting)) {
                 Err(error) if error.may_pass() => last = error,
                 ended => return ended,
             }
@@ -205,24 +258,21 @@ impl Launched {
     }
 
     /// Greets rank 0; both prove the token.
-    fn introduce(&self, mut stream: TcpStream, plan: &str) -> Result<TcpStream> {
+    fn introduce(&self, mut stream: TcpStream, greeting: &Greeting) -> Result<TcpStream> {
         // Linux may connect to the own end, where the port is one of its own choice.
         if stream.local_addr().map_err(passing)? == stream.peer_addr().map_err(passing)? {
             return Err(passing("rank 0 does not listen yet"));
         }
         let until = Instant::now() + ANSWER;
         let (_, nonce): (_, String) = receive(&mut stream, until)?;
-        let greeting = Greeting {
-            protocol: PROTOCOL,
-            program: engine::program(),
-            host: own_host(),
-            of: self.of.clone(),
-            plan: plan.to_owned(),
-            nonce: random()?,
-        };
-        let own = send(&mut stream, &greeting)?;
+        let own = send(&mut stream, &Greeting { nonce: random()?, ..greeting.clone() })?;
         send(&mut stream, &self.token.prove(Side::Rank, &own, &nonce))?;
-        match receive(&mut stream, until)?.1 {
+        let (_, answer): (_, Value) = receive(&mut stream, until)?;
+        let Ok(answer) = Answer::deserialize(answer) else {
+            // It has proved nothing yet: another program may be at this address for a while.
+            return Err(passing("what answers there is no rank 0 of this loadgen").hint(SAME));
+        };
+        match answer {
             Answer::Welcome { proof }
                 if self.token.verify(Side::RankZero, &own, &nonce, &proof) =>
             {
@@ -300,49 +350,64 @@ impl Gathering<'_> {
 
     /// Takes a rank that has proved its token, or refuses it.
     fn decide(&mut self, mut shown: Shown, progress: &mut Progress) -> Result<Option<Proved>> {
-        let (rank, host) = (shown.greeting.of.rank, clip(&shown.greeting.host, VALUE_MAX));
-        if let Some((why, hint, is_passing)) = self.check(&shown.greeting) {
-            let text = format!("rank {rank} ({host}) is refused: {why}");
-            refuse(&mut shown.stream, &why, hint);
-            if is_passing {
-                progress.warn(&text);
-                return Ok(None);
+        let greeting = match self.check(&shown.greeting) {
+            Ok(greeting) => greeting,
+            Err(Refusal { why, hint, is_passing }) => {
+                let text = format!("{} is refused: {why}", name_rank(&shown.greeting));
+                refuse(&mut shown.stream, &why, hint);
+                if is_passing {
+                    progress.warn(&text);
+                    return Ok(None);
+                }
+                // It has ended, and no other one will come.
+                return Err(Error::failed(text).hint(hint));
             }
-            // It has ended, and no other one will come.
-            return Err(Error::failed(text).hint(hint));
-        }
+        };
         let proof = self.of.token.prove(Side::RankZero, &shown.line, &shown.nonce);
         let welcomed = send(&mut shown.stream, &Answer::Welcome { proof });
         if welcomed.is_err() || tune(&shown.stream).is_err() {
             return Ok(None);
         }
+        let (rank, host) = (greeting.of.rank, greeting.host);
         self.here.push(rank);
-        Ok(Some(Proved { rank, host: shown.greeting.host, stream: shown.stream }))
+        Ok(Some(Proved { rank, host, stream: shown.stream }))
     }
 
-    /// Returns why a rank is refused, with a hint, and whether the right one may still come.
-    fn check(&self, greeting: &Greeting) -> Option<(String, &'static str, bool)> {
-        let (own, theirs) = (&self.of.of, &greeting.of);
-        let (rank, size) = (theirs.rank, theirs.size);
+    /// Reads the greeting of a rank that may be taken.
+    fn check(&self, greeting: &Value) -> Result<Greeting, Refusal> {
+        let refuse = |why, hint, is_passing| Err(Refusal { why, hint, is_passing });
+        let own = &self.of.of;
         let job = |of: &Membership| line(format!("{} {}", of.launcher, of.job).trim_end());
-        let (why, hint, is_passing) = if job(theirs) != job(own) {
-            let why = format!("it is of another job: {}, not {}", job(theirs), job(own));
-            (why, "another --rendezvous for each job", true)
-        } else if greeting.protocol != PROTOCOL || greeting.program != engine::program() {
-            let version = line(&greeting.program.version);
-            (format!("it is another build of loadgen ({version})"), SAME, false)
-        } else if size != own.size || rank == 0 || rank >= size {
-            let why = format!("it is rank {rank} of {size}, and there are {}", own.size);
-            (why, "one launcher for all ranks", false)
-        } else if self.here.contains(&rank) {
-            let hint = "each rank once; a launcher must not restart what has ended";
-            (format!("rank {rank} is here already"), hint, true)
-        } else if greeting.plan != self.plan {
-            ("it has another plan".to_owned(), SAME, false)
-        } else {
-            return None;
+        let of = greeting.get("of").and_then(|of| Membership::deserialize(of).ok());
+        if let Some(theirs) = of.filter(|theirs| job(theirs) != job(own)) {
+            let why = format!("it is of another job: {}, not {}", job(&theirs), job(own));
+            return refuse(why, "another --rendezvous for each job", true);
+        }
+        let known = Greeting::deserialize(greeting).map_err(|_| compare_versions(greeting));
+        let same = known.and_then(|of| {
+            let hash = of.executable.as_deref();
+            compare_builds(of.protocol, &of.program, hash).map_or(Ok(of), Err)
+        });
+        let greeting = match same {
+            Ok(greeting) => greeting,
+            Err([theirs, own]) => {
+                let why = format!("it has loadgen {theirs}, and rank 0 has {own}");
+                return refuse(why, SAME, false);
+            }
         };
-        Some((why, hint, is_passing))
+        let Membership { rank, size, .. } = greeting.of;
+        if size != own.size || rank == 0 || rank >= size {
+            let why = format!("it is rank {rank} of {size}, and there are {}", own.size);
+            return refuse(why, "one launcher for all ranks", false);
+        }
+        if self.here.contains(&rank) {
+            let hint = "each rank once; a launcher must not restart what has ended";
+            return refuse(format!("rank {rank} is here already"), hint, true);
+        }
+        if greeting.plan != self.plan {
+            return refuse("it has another plan".to_owned(), SAME, false);
+        }
+        Ok(greeting)
     }
 
     fn missing(&self) -> String {
@@ -369,11 +434,6 @@ fn hear(mut stream: TcpStream, peer: SocketAddr, token: &Token) -> Result<Shown>
     let (until, nonce) = (Instant::now() + PROVING, random()?);
     send(&mut stream, &nonce)?;
     let (line, greeting): (Vec<u8>, Value) = receive(&mut stream, until)?;
-    let Ok(greeting) = serde_json::from_value::<Greeting>(greeting) else {
-        let why = "it is another version of loadgen";
-        refuse(&mut stream, why, SAME);
-        return Err(Error::failed(format!("{}: {why}", peer.ip().to_canonical())));
-    };
     let (_, proof): (_, String) = receive(&mut stream, until)?;
     let why = if !token.is_given() && !is_loopback(peer.ip()) {
         "rank 0 has no LOADGEN_TOKEN, and takes ranks of its own host only"
@@ -384,6 +444,14 @@ fn hear(mut stream: TcpStream, peer: SocketAddr, token: &Token) -> Result<Shown>
     };
     refuse(&mut stream, why, TOKEN_HINT);
     Err(Error::failed(format!("{}: {why}", peer.ip().to_canonical())))
+}
+
+/// Names a rank by its greeting, also where that is of another version.
+fn name_rank(greeting: &Value) -> String {
+    let rank = greeting.pointer("/of/rank").and_then(Value::as_u64);
+    let rank = rank.map_or_else(|| "a rank".to_owned(), |rank| format!("rank {rank}"));
+    let host = greeting.get("host").and_then(Value::as_str).unwrap_or("an unknown host");
+    format!("{rank} ({})", clip(host, VALUE_MAX))
 }
 
 fn refuse(stream: &mut TcpStream, why: &str, hint: &str) {
@@ -466,15 +534,15 @@ fn announce(path: &Path, text: &str) -> Result<()> {
 }
 
 fn read_announcement(path: &Path, job: &str) -> Result<(String, u16), String> {
-    let shown = path.display();
-    let file = fs::File::open(path).map_err(|e| format!("{shown}: {e}"))?;
+    // The caller names the file.
+    let file = fs::File::open(path).map_err(|e| e.to_string())?;
     let mut text = String::new();
-    file.take(LINE_MAX as u64).read_to_string(&mut text).map_err(|e| format!("{shown}: {e}"))?;
+    file.take(LINE_MAX as u64).read_to_string(&mut text).map_err(|e| e.to_string())?;
     let mut lines = text.lines();
     let address = lines.next().and_then(|line| line.rsplit_once(':'));
     if lines.next() != Some(job) {
-        return Err(format!("{shown} is of another job"));
+        return Err("the file is of another job".to_owned());
     }
     let address = address.and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
-    address.ok_or_else(|| format!("{shown} has no address"))
+    address.ok_or_else(|| "the file has no address".to_owned())
 }

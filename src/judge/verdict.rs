@@ -37,10 +37,21 @@ pub(super) fn of_hosts(
     });
     let own: Vec<Option<OfClient>> = own.collect();
     let kinds = own.iter().map(|own| own.as_ref().map(worst)).collect();
+    let own = own.into_iter().zip(&step.hosts).filter_map(|(own, host)| Some((own?, host)));
     // Of several that are equally bad the first.
-    let first = |one, other| if worst(&other) > worst(&one) { other } else { one };
-    let decisive = own.into_iter().flatten().reduce(first);
-    (decisive.map(|own| complete(step, own, findings)), kinds)
+    let first = |one: (OfClient, _), other: (OfClient, _)| {
+        if worst(&other.0) > worst(&one.0) { other } else { one }
+    };
+    let verdict = own.reduce(first).map(|(own, host)| {
+        let kind = worst(&own);
+        let mut verdict = complete(step, own, findings);
+        if kind != VerdictKind::Ok && kind == verdict.kind && step.hosts.len() > 1 {
+            // Behind the reason that a short line shows.
+            verdict.reasons.insert(1, finding!(WorstHost, host.name.as_str()).into());
+        }
+        verdict
+    });
+    (verdict, kinds)
 }
 
 fn worst((found, waits): &OfClient) -> VerdictKind {

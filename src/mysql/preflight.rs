@@ -106,13 +106,7 @@ async fn examine(
 
     // Also for missing tables, so that all problems are named at once.
     judge(&seen, needs, needs.tables.unwrap_or_else(|| found.contiguous()).max(1), findings);
-    let own = Own {
-        descriptors_max: process::raise_descriptor_limit().expect("the program began with it"),
-        descriptors_open: process::descriptors_open(),
-        address_space_max: process::address_space_max(),
-        group_max: process::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
-    };
-    judge_own(&own, needs.clients_here.into(), findings);
+    judge_own(&Own::read(), needs.clients_here.into(), findings);
     Ok(dataset)
 }
 
@@ -169,6 +163,9 @@ const PROBES: u64 = 1000;
 const PROBES_TOTAL: u64 = 1_000_000;
 /// Ids in one statement: MariaDB turns a list of a thousand into a join.
 const PROBES_A_STATEMENT: usize = 250;
+/// How often ids that lack are asked for again, and after what time: a row that is replaced is back by then.
+const ASK_AGAIN: usize = 3;
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 struct Tables<'a> {
     session: &'a mut Session,
@@ -232,20 +229,28 @@ impl Tables<'_> {
     async fn probe(&mut self, used: &[(u32, &Table)], rows: u64) -> Asked<Option<()>> {
         let mut stream = Stream::new(self.needs.seed);
         let probes = (PROBES_TOTAL / used.len() as u64).clamp(10, PROBES);
+        let mut ask_again = ASK_AGAIN;
         for (number, table) in used {
-            let (ids, mut present) = (sample(&mut stream, rows, probes), 0_u64);
-            for chunk in ids.chunks(PROBES_A_STATEMENT) {
-                let list = chunk.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-                let name = self.found.sql_name(*number);
-                let from = format!("{name} WHERE id IN ({list})");
-                let counted = self.number(*number, "COUNT(*)", &from).await?;
-                let Some(counted) = counted else { return Ok(None) };
-                present = present.saturating_add(counted);
+            let ids = sample(&mut stream, rows, probes);
+            let Some(mut present) = self.count_present(*number, &ids).await? else {
+                return Ok(None);
+            };
+            // Another process may delete rows and put them back, as an operation of ours does.
+            for _ in 0..ask_again {
+                if present >= ids.len() as u64 {
+                    break;
+                }
+                tokio::time::sleep(ASK_AGAIN_AFTER).await;
+                let Some(counted) = self.count_present(*number, &ids).await? else {
+                    return Ok(None);
+                };
+                present = present.max(counted);
             }
             let asked = ids.len() as u64;
             if present >= asked {
                 continue;
             }
+            ask_again = 0;
             let (missing, what) = (asked - present, if asked == rows { "" } else { " random" });
             let has = format!("{missing} of {asked}{what} ids from 1 to {rows} are not there");
             let hint = match table.mark {
@@ -258,6 +263,19 @@ impl Tables<'_> {
             self.findings.problem(format!("{} has holes: {has}", self.found.name(*number)), hint);
         }
         Ok(Some(()))
+    }
+
+    async fn count_present(&mut self, table: u32, ids: &[u64]) -> Asked<Option<u64>> {
+        let mut present = 0_u64;
+        for chunk in ids.chunks(PROBES_A_STATEMENT) {
+            let list = chunk.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+            let from = format!("{} WHERE id IN ({list})", self.found.sql_name(table));
+            let Some(counted) = self.number(table, "COUNT(*)", &from).await? else {
+                return Ok(None);
+            };
+            present = present.saturating_add(counted);
+        }
+        Ok(Some(present))
     }
 
     /// Tries an update that changes nothing: no variable shows as surely whether this account may write.
@@ -432,6 +450,24 @@ struct Own {
     descriptors_open: u64,
     address_space_max: Option<u64>,
     group_max: Option<Limit>,
+}
+
+impl Own {
+    fn read() -> Own {
+        Own {
+            descriptors_max: process::raise_descriptor_limit().expect("the program began with it"),
+            descriptors_open: process::descriptors_open(),
+            address_space_max: process::address_space_max(),
+            group_max: process::memory_max(&host::recorded().unwrap_or(host::ROOT.into())),
+        }
+    }
+}
+
+/// Refuses limits of this process that so many clients exceed.
+pub(crate) fn check_own(clients: u32) -> Result<()> {
+    let mut findings = PreflightReport::default();
+    judge_own(&Own::read(), clients.into(), &mut findings);
+    findings.conclude().map(drop)
 }
 
 fn check_limit(

@@ -642,7 +642,8 @@ impl Timeline {
         }
         match &mut self.growing {
             Some(entry)
-                if entry.phase == interval.phase && interval.end - entry.start <= self.entry =>
+                if entry.phase == interval.phase
+                    && interval.end.saturating_sub(entry.start) <= self.entry =>
             {
                 entry.merge(interval);
             }

@@ -41,7 +41,7 @@ const PARTS: [(&str, OfStep); 3] = [
     ("disk reads", own_read_us),
 ];
 
-struct Part {
+struct TimePart {
     name: &'static str,
     /// Medians; nothing where one of both does not know it: then it is in the rest.
     us: Option<[f64; 2]>,
@@ -53,7 +53,7 @@ struct Split<'r, 't, 's> {
     row: &'r ComparedCell<'t, 's>,
     cells: [&'t TableCell<'s>; 2],
     /// The parts that are known, the rest, and the time of an op, which is all of them.
-    parts: Vec<Part>,
+    parts: Vec<TimePart>,
     cycle_us: [f64; 2],
     differing: Vec<Difference>,
 }
@@ -100,12 +100,16 @@ pub fn explain(steps: &[&Summary], question: &Question) -> Result<String> {
     Ok(write(&pages, "explain", question.format, None, (&question.notes, &lines)))
 }
 
-fn part(name: &'static str, cells: [&TableCell; 2], of: &dyn Fn(&Summary) -> Option<f64>) -> Part {
+fn part(
+    name: &'static str,
+    cells: [&TableCell; 2],
+    of: &dyn Fn(&Summary) -> Option<f64>,
+) -> TimePart {
     let runs = |cell: &TableCell| cell.steps().filter_map(of).collect::<Vec<f64>>();
     let [one, other] = cells.map(runs);
     let us = stats::median(&one).zip(stats::median(&other)).map(|(one, other)| [one, other]);
     let shift = shift(cells, [&one, &other], 1.0);
-    Part { name, us, interval: shift.and_then(|(shift, _)| shift.interval) }
+    TimePart { name, us, interval: shift.and_then(|(shift, _)| shift.interval) }
 }
 
 impl<'r, 't, 's> Split<'r, 't, 's> {
@@ -126,8 +130,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         // The difference of medians, so that the parts add up.
         let sum = |at: usize| parts.iter().filter_map(|part| Some(part.us?[at])).sum::<f64>();
         let us = Some([cycle_us[0] - sum(0), cycle_us[1] - sum(1)]);
-        let rest = Part { us, ..part("rest", cells, &rest) };
-        let whole = Part { us: Some(cycle_us), ..part("time of an op", cells, &cycle) };
+        let rest = TimePart { us, ..part("rest", cells, &rest) };
+        let whole = TimePart { us: Some(cycle_us), ..part("time of an op", cells, &cycle) };
         parts.extend([rest, whole]);
         // Class and durability follow from counters and variables.
         let mut differing = differences(cells[0].runs[0], cells[1].runs[0]);
@@ -157,14 +161,14 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let (table, row) = (self.row.table, self.row);
         let change_of = |d: &Difference| (d.name.clone(), format!("{} -> {}", d.first, d.second));
         let settings = PageValue::from(self.differing.iter().map(change_of).collect::<Vec<_>>());
-        let change = |part: &&Part| part.us.map(|[one, other]| other - one);
+        let change = |part: &&TimePart| part.us.map(|[one, other]| other - one);
         // A change of the time of an operation as a share of the rate.
-        let percent = |part: &&Part| Some(-100.0 * change(part)? / self.cycle_us[1]);
+        let percent = |part: &&TimePart| Some(-100.0 * change(part)? / self.cycle_us[1]);
         // Below a millisecond a part is a few microseconds.
         let decimals = if self.cycle_us.iter().any(|us| *us < 1e3) { 4 } else { 3 };
         let ms = |us: f64| signed(us / 1e3, decimals);
         let between = |(low, high)| format!("{} to {}", ms(low), ms(high));
-        let side = |part: &&Part, at: usize| part.us.map(|us| (us[at] / 1e3, decimals));
+        let side = |part: &&TimePart, at: usize| part.us.map(|us| (us[at] / 1e3, decimals));
         let runs = row.ratio.as_ref().map_or([0, 0], |_| row.runs());
         let bounds = row.ratio.as_ref().and_then(Ratio::bounds);
         Rows::new(&self.parts)
@@ -212,10 +216,10 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
             Some(format!("{name} {}", texts(cores, 2)))
         });
         let busy = joined(busy, "; ").map(|busy| format!("cores busy: {busy}"));
-        let unknown = |part: &Part| part.us.is_none().then(|| part.name.to_owned());
+        let unknown = |part: &TimePart| part.us.is_none().then(|| part.name.to_owned());
         let unknown = joined(self.parts.iter().map(unknown), ", ");
         let unknown = unknown.map(|parts| format!("not known and in the rest: {parts}"));
-        let is_below = |part: &&Part| part.us.is_some_and(|us| us.iter().any(|us| *us < 0.0));
+        let is_below = |part: &&TimePart| part.us.is_some_and(|us| us.iter().any(|us| *us < 0.0));
         let below = self.parts.iter().find(is_below).map(|part| {
             format!(
                 "{} is below 0: CPU or reads beside the ops (purge, flushing, read-ahead) are \

@@ -127,9 +127,10 @@ pub(crate) fn run(
     mut invocation: Invocation<'_>,
 ) -> Result<()> {
     if let Job::Sweep(plan) = args.job {
+        let stop = invocation.stop;
         let find = || {
             let mut quiet = Progress::new(true, None);
-            let target = resolve::find(&place.connection, Env::real(), invocation.stop, &mut quiet);
+            let target = resolve::find(&place.connection, Env::real(), stop, &mut quiet);
             target.map(|target| vec![(None, target)])
         };
         if invocation.follow(vec![plan.clone()], find)? {

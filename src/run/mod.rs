@@ -50,6 +50,11 @@ impl Invocation<'_> {
         Store::open(&self.out)
     }
 
+    /// Returns whether another process measures and prints.
+    fn is_led_elsewhere(&self) -> bool {
+        self.hosts.as_ref().is_some_and(ClientHosts::are_led_elsewhere)
+    }
+
     /// Starts those of the hosts with the clients, or takes those that a launcher started for these plans.
     fn start_ranks<'p>(&mut self, plans: impl Iterator<Item = &'p Plan>) -> Result<Option<Ranks>> {
         let plans: Vec<&Plan> = plans.collect();
@@ -75,14 +80,15 @@ impl Invocation<'_> {
 
     /// Serves a rank 0 that is another process; returns false where this one measures.
     fn follow(
-        &self,
+        &mut self,
         plans: Vec<Plan>,
         find: impl FnOnce() -> Result<Vec<(Option<String>, ConnectOptions)>>,
     ) -> Result<bool> {
         match &self.hosts {
             Some(ClientHosts::Launched(launched)) if launched.of.rank > 0 => {
                 let words = Words { plans, servers: find()? };
-                hosts::follow(launched, words, self.stop).map(|()| true)
+                let followed = hosts::follow(launched, words, &mut self.progress, self.stop);
+                followed.map(|()| true)
             }
             _ => Ok(false),
         }

@@ -68,7 +68,8 @@ pub(crate) fn run(
     if let Some(hosts) = &invocation.hosts {
         check_parts(&experiment, hosts.flag(), &experiment.cells)?;
     }
-    let find = || find_servers(&experiment, invocation.stop);
+    let stop = invocation.stop;
+    let find = || find_servers(&experiment, stop);
     if invocation.follow(experiment.plans().cloned().collect(), find)? {
         return Ok(());
     }

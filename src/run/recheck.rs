@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::profile::{Earlier, Legs, Source, check_label, check_parts, read};
+use super::servers::find_servers;
 use super::{Invocation, finish, leave_out, print_data, tell_saved};
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::hosts::Ranks;
@@ -43,17 +44,26 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let profile = read(&args.source.profile, invocation.stop)?;
     let paths = args.paths.clone();
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
-    let claimed = out.as_deref().filter(|_| !args.list).map(claim);
-    let loaded = unless_stopped(invocation.stop, move || summary::load(&paths, true))?;
-    leave_out(loaded.imported.len(), "recheck");
-    let scale = find_scale(&loaded, &profile.name)?;
+    let measures = !args.list && !invocation.is_led_elsewhere();
+    let claimed = out.as_deref().filter(|_| measures).map(claim);
+    let is_led = invocation.is_led_elsewhere();
+    let hint = "all ranks read these summaries: name a directory that they share";
+    let shared = |error: Error| if is_led { error.hint(hint) } else { error };
+    let loaded = unless_stopped(invocation.stop, move || summary::load(&paths, true));
+    let loaded = loaded.map_err(shared)?;
     let mut overrides = Overrides {
         programs: args.programs.clone(),
-        scale,
+        scale: find_scale(&loaded, &profile.name).map_err(shared)?,
         out: out.clone().unwrap_or_default(),
         ..Overrides::default()
     };
-    let ranks = invocation.start_ranks(std::iter::empty())?;
+    let own = replace_server(profile.clone(), args, &overrides, &loaded)?;
+    let (own, stop) = (experiment::build(&own, &overrides)?, invocation.stop);
+    if invocation.follow(own.plans().cloned().collect(), || find_servers(&own, stop))? {
+        return Ok(());
+    }
+    let ranks = invocation.start_ranks(own.plans())?;
+    leave_out(loaded.imported.len(), "recheck");
     overrides.host_threads = ranks.as_ref().map(Ranks::threads);
     let profile = replace_server(profile, args, &overrides, &loaded)?;
     let extended = |overrides: &Overrides| {
@@ -61,21 +71,16 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         experiment.extend(args.question.repeats_max, overrides.seed);
         Ok::<_, Error>(experiment)
     };
+    let none = no_cell(args, &loaded, &profile.name, invocation.hosts.is_some());
     let found = Earlier::collect(loaded, &extended(&overrides)?, false, &mut invocation.progress)?;
-    let Some(run) = &found.run else {
-        let profile = args.source.profile.display();
-        return Err(Error::data(format!("no summary here is of a cell of {profile}")).hint(
-            "the same --program, --label and server as for loadgen run, and the profile as it was then",
-        ));
-    };
-    check_same_way(&args.source, &found)?;
     // All cells of an experiment share one seed.
-    overrides.seed = run.seed;
+    overrides.seed = found.run.as_ref().ok_or(none)?.seed;
+    check_same_way(&args.source, &found)?;
     let mut again = RecheckRun { args, experiment: &extended(&overrides)?, found };
     let mut open = again.find_pending()?;
-    if ranks.is_some() {
+    if let Some(hosts) = &invocation.hosts {
         let is_open = |cell: &&Cell| open.0.contains_key(&again.cell_key(cell));
-        check_parts(again.experiment, "--hosts", again.experiment.cells.iter().filter(is_open))?;
+        check_parts(again.experiment, hosts.flag(), again.experiment.cells.iter().filter(is_open))?;
     }
     let (mut errors, mut saved) = (Vec::new(), 0);
     if !args.list && !open.0.is_empty() {
@@ -93,6 +98,31 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let reported = again.report(&open);
     tell_saved(saved, &out, Layout::Versions, &mut progress);
     finish([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
+}
+
+/// Makes the error of summaries of which none is of a cell, with the hosts that they were measured on.
+fn no_cell(args: &Recheck, loaded: &Loaded, name: &str, has_hosts: bool) -> Error {
+    let profile = args.source.profile.display();
+    let error = Error::data(format!("no summary here is of a cell of {profile}")).hint(
+        "the same --program, --label and server as for loadgen run, and the profile as it was then",
+    );
+    let is_of_profile =
+        |step: &&Summary| step.experiment.as_ref().is_some_and(|of| of.profile == name);
+    let last = loaded.summaries.iter().map(|(_, step)| step).rfind(is_of_profile);
+    // A profile of one host that was changed has nothing to do with hosts.
+    let is_of_hosts = |step: &&Summary| has_hosts || !step.hosts.is_empty();
+    error.add_hints(last.filter(is_of_hosts).map(|step| {
+        let names = terms::joined(step.hosts.iter().map(|host| Some(line(&host.name))), ",");
+        let hosts = match (names, step.hosts.first()) {
+            (Some(_), Some(first)) if first.rank == 0 => {
+                format!("--ranks on {}", terms::counted(step.hosts.len() as u64, "rank"))
+            }
+            (Some(names), _) => format!("--hosts {names}"),
+            (None, _) => "neither --hosts nor --ranks".to_owned(),
+        };
+        let threads = terms::counted(step.plan.engine_threads, "engine thread");
+        format!("they were measured with {hosts}, and {threads} in all: recheck with the same")
+    }))
 }
 
 /// Replaces the server by the one that flags name, under the label and address of its results.

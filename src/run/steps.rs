@@ -152,7 +152,7 @@ impl<'a> Steps<'a> {
             with_liveness(link, control, reading).await?;
         }
         if let Some(ranks) = &mut self.ranks {
-            ranks.meet(link, self.facts.label.as_deref(), &at.found.server).await?;
+            ranks.meet(link, self.facts.label.as_deref(), &at.found.server, plan).await?;
         }
         at.control = Some(session);
         Ok(at)
@@ -445,7 +445,8 @@ impl<'a> Steps<'a> {
         }
         // Its process is another one for the ranks, too.
         if let Some(ranks) = &mut self.ranks {
-            ranks.meet(at.link, self.facts.label.as_deref(), &at.found.server).await?;
+            let Job::Sweep(plan) = self.job else { unreachable!("ranks run sweeps only") };
+            ranks.meet(at.link, self.facts.label.as_deref(), &at.found.server, plan).await?;
         }
         at.control = Some(session);
         Ok(())

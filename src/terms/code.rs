@@ -130,6 +130,7 @@ codes! {
         "other programs used {part} of the cores of {host}" "";
     Steal "steal" Aside Stored { part: Share, host: Text }
         "the hypervisor gave {part} of the cores of {host} to others" "";
+    WorstHost "worst_host" Aside Stored { host: Text } "the worst of the client hosts was {host}" "";
     RankSkew "rank_skew" Doubt Stored { host: Text, error: Micros, part: Share }
         "the clock of {host} may be off by {error}, {part} of the window"
         "use a longer window, or a network with shorter round trips";

@@ -405,6 +405,21 @@ fn host_is_refused_when_it_has_no_loadgen_or_another_one() {
     until("the end of what was killed", || kill(pid, None).is_err());
 }
 
+#[test]
+fn host_is_refused_by_its_name_when_its_limit_of_open_files_is_too_low() {
+    let (server, results, began) = (canned(Vec::new()), Results::new(), Instant::now());
+    let port = server.port().to_string();
+    let words = "point-select --tables 8 --clients 2,300 --warmup 0 --ops 400 --hosts a,b";
+    let mut command = command(words, &["-h", "127.0.0.1", "-P", &port, "-u", "x"], &results);
+    let limited = "sh -c 'test {host} = a || ulimit -n 100; exec \"$@\"' sh";
+    command.args(["--host-command", limited, "--host-program", PROGRAM]);
+    let ended = wait(command.spawn().expect("it runs"), began, &results);
+    // As one process is: before the first step.
+    assert_eq!((ended.code, ended.summaries.len()), (3, 0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("rank 2 (b)"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("ulimit"), "{}", ended.stderr);
+}
+
 /// A directory in which `server.sock` leads to a server.
 fn place(dir: &Path, name: &str, server: &Sandbox) {
     fs::create_dir(dir.join(name)).expect("a directory");

@@ -158,7 +158,7 @@ fn rows_that_another_process_deletes_and_puts_back_are_no_part_of_an_answer() {
     let sandbox = sandbox(&local(), &[]);
     plain(&sandbox, "prepare --tables 1 --rows 20000");
     query(&sandbox, "CREATE TABLE sbtest.kept SELECT * FROM sbtest.sbtest1 WHERE id = 15000");
-    // So many that a sample of the ids does not show the one that is gone.
+    // Of as many rows 972 are asked for before the step: seldom this one, and then more than once.
     query(
         &sandbox,
         "CREATE PROCEDURE sbtest.renew() BEGIN DELETE FROM sbtest1 WHERE id = 15000; \

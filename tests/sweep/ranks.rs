@@ -1,15 +1,22 @@
 //! Clients in processes that a launcher started: the same words for each, with a rank in the environment.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::net::TcpListener;
-use std::process::{Child, Command};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use loadgen::canned::Canned;
 use loadgen::summary::Outcome;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use ring::hmac;
+use serde_json::{Value, json};
 
 use crate::common;
 use crate::common::program::{Ended, Results, canned, command, wait};
@@ -58,6 +65,12 @@ impl Launch {
     fn command(&self, rank: u32, size: u32, results: &Results) -> Command {
         let connection: Vec<&str> = self.connection.iter().map(String::as_str).collect();
         let mut command = command(&self.words, &connection, results);
+        self.place(&mut command, rank, size);
+        command
+    }
+
+    /// Makes a command one of the ranks.
+    fn place(&self, command: &mut Command, rank: u32, size: u32) {
         for name in VARIABLES {
             command.env_remove(name);
         }
@@ -69,7 +82,6 @@ impl Launch {
         } else {
             command.env("LOADGEN_RANK", rank).env("LOADGEN_SIZE", size);
         }
-        command
     }
 
     fn start_with(&self, rank: u32, size: u32, more: impl FnOnce(&mut Command)) -> Running {
@@ -81,6 +93,13 @@ impl Launch {
 
     fn start(&self, rank: u32, size: u32) -> Running {
         self.start_with(rank, size, |_| {})
+    }
+
+    /// Starts one that does not say that it waits, however late rank 0 is.
+    fn start_quietly(&self, rank: u32, size: u32) -> Running {
+        self.start_with(rank, size, |command| {
+            command.arg("--quiet");
+        })
     }
 }
 
@@ -115,7 +134,7 @@ fn ranks_measure_one_step_when_a_launcher_starts_them() {
             launch.place = format!("file:{}", file.display());
         }
         // Those who come too early try again.
-        let others: Vec<Running> = (1..size).map(|rank| launch.start(rank, size)).collect();
+        let others: Vec<Running> = (1..size).map(|rank| launch.start_quietly(rank, size)).collect();
         sleep(Duration::from_millis(300));
         let ended = launch.start(0, size).wait();
         assert_eq!(ended.code, 0, "{}", ended.stderr);
@@ -185,21 +204,21 @@ fn error_of_a_clock_is_below_its_bound_whatever_each_way_takes() {
 }
 
 #[test]
-fn ranks_follow_all_steps_of_a_profile() {
+fn ranks_follow_all_steps_of_a_profile_and_of_its_recheck() {
     let server = common::sandbox(&common::local(), &[]);
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("two.toml");
     let text = "name = \"two\"\ntables = { count = 2, rows = 100 }\n\
         [[server]]\nlabel = \"one\"\n[[run]]\nworkload = [\"point-select\", \"update-index\"]\n\
-        clients = [2, 4]\nwarmup = \"1s\"\nops = 100\n";
+        clients = [2]\nwarmup = \"2s\"\nops = 100\nrepeat = 2\n";
     fs::write(&profile, text).expect("a file");
     let words = format!("run {}", profile.display());
     let connection = ["-S", server.socket.to_str().expect("text"), "-u", "root"];
     let connection = connection.map(str::to_owned).to_vec();
     let place = format!("file:{}", dir.path().join("rank-0").display());
     let launch = Launch { words, connection, place, job: None, began: Instant::now() };
-    let other = launch.start(1, 2);
-    let ended = launch.start(0, 2).wait();
+    let (zero, other) = (launch.start(0, 2), launch.start_quietly(1, 2));
+    let ended = wait(zero.child, zero.began, &zero.results);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     check_silent(&other.wait());
     assert_eq!(ended.summaries.len(), 4);
@@ -207,6 +226,28 @@ fn ranks_follow_all_steps_of_a_profile() {
         assert_eq!((step.outcome, step.hosts.len()), (Outcome::Completed, 2));
         assert!(step.hosts.iter().all(|host| host.ops > 0));
     }
+    let (path, out, nothing) = (profile.display().to_string(), zero.results.dir(), Results::new());
+    let recheck = |rank: Option<u32>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
+        command.arg("recheck").arg(out).args(["--profile", &path, "--max-repeats", "3"]);
+        command.args(["--spread-max", "0.0001%", "--no-defaults", "--quiet"]);
+        command.args(&launch.connection).env("LOADGEN_CALIBRATION", "/nonexistent");
+        if let Some(rank) = rank {
+            launch.place(&mut command, rank, 2);
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
+    };
+    let [again, other] = [0, 1].map(|rank| recheck(Some(rank)));
+    let (again, other) =
+        (wait(again, launch.began, &zero.results), wait(other, launch.began, &nothing));
+    // No range of three is so narrow.
+    assert_eq!(again.code, 98, "{}", again.stderr);
+    check_silent(&other);
+    assert_eq!(again.summaries.len(), 6);
+    assert!(again.summaries.iter().all(|step| step.hosts.len() == 2));
+    // Of one process these are no cells, and it says of how many they are.
+    let alone = wait(recheck(None), launch.began, &nothing);
+    assert_eq!((alone.code, alone.stderr.contains("--ranks on 2")), (4, true), "{}", alone.stderr);
     server.stop().expect("it ends well");
 }
 
@@ -256,7 +297,7 @@ fn rank_is_refused_by_name_when_it_is_none_of_the_run() {
                         command.env("LOADGEN_TOKEN", token);
                     })
                 };
-                let zero = start(0, size, "", TOKEN, "10s");
+                let zero = start(0, size, "", TOKEN, "15s");
                 let others: Vec<_> = ranks
                     .into_iter()
                     .map(|(rank, size, more, token, code)| {
@@ -292,8 +333,80 @@ fn rank_of_another_job_is_refused_and_one_without_rank_0_gives_up() {
     let (zero, other) = (zero.wait(), other.wait());
     assert_eq!((zero.code, other.code), (1, 1), "{}{}", zero.stderr, other.stderr);
     assert!(other.stderr.contains("18.0"), "{}", other.stderr);
-    let alone = Launch::new("point-select --ops 20 --ranks-wait 1s", &server).start(1, 2).wait();
+    let launch = Launch::new("point-select --ops 20 --ranks-wait 8s", &server);
+    let alone = launch.start(1, 2).wait();
     assert_eq!((alone.code, alone.took < ENDED_WITHIN), (1, true), "{}", alone.stderr);
+    // It says whom it waits for, and at the end where it looked.
+    let named = alone.stderr.lines().filter(|line| line.contains(&launch.place)).count();
+    assert!(named >= 2, "{}", alone.stderr);
+}
+
+/// Greets rank 0 as a rank that knows the token; returns the answer.
+fn greet(place: &str, greeting: &Value) -> String {
+    let mut stream = None;
+    until("rank 0", || {
+        stream = TcpStream::connect(place).ok();
+        stream.is_some()
+    });
+    let mut stream = stream.expect("rank 0 is there");
+    stream.set_read_timeout(Some(ENDED_WITHIN)).expect("a bound");
+    let mut lines = BufReader::new(stream.try_clone().expect("a handle")).lines();
+    let nonce = lines.next().expect("a line").expect("text");
+    let nonce: String = serde_json::from_str(&nonce).expect("JSON");
+    let key = hmac::Key::new(hmac::HMAC_SHA256, TOKEN.as_bytes());
+    let proof = hmac::sign(&key, format!("rank\n{nonce}\n{greeting}").as_bytes());
+    let proof = URL_SAFE_NO_PAD.encode(proof);
+    let told = stream.write_all(format!("{greeting}\n\"{proof}\"\n").as_bytes());
+    told.expect("rank 0 listens");
+    lines.next().expect("an answer").expect("text")
+}
+
+#[test]
+fn run_ends_at_once_when_a_rank_is_of_another_version() {
+    let server = canned(Vec::new());
+    let token = |command: &mut Command| {
+        command.env("LOADGEN_TOKEN", TOKEN);
+    };
+    let of = json!({"launcher": "the environment", "rank": 1, "size": 2, "job": ""});
+    let program = json!({"version": "9.1", "revision": null, "profile": "release"});
+    let (host, nonce) = ("c7", "n");
+    for greeting in [
+        json!({"protocol": 1, "program": program, "executable": null, "host": host, "of": of,
+            "plan": "p", "nonce": nonce}),
+        // Fields of a later version.
+        json!({"protocol": 99, "program": {"version": "9.1", "later": []}, "host": host, "of": of}),
+    ] {
+        let launch = Launch::new("point-select --tables 8 --ops 20 --ranks-wait 20s", &server);
+        let zero = launch.start_with(0, 2, token);
+        let answer = greet(&launch.place, &greeting);
+        let ended = zero.wait();
+        assert_eq!((ended.code, ended.took < ENDED_WITHIN), (1, true), "{}", ended.stderr);
+        for named in ["rank 1", host, "9.1", env!("CARGO_PKG_VERSION")] {
+            assert!(ended.stderr.contains(named), "{named}: {}", ended.stderr);
+        }
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        assert!(answer["Refused"]["why"].as_str().is_some_and(|why| why.contains("9.1")));
+    }
+    // What answers is another program, for as long as the rank waits.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener");
+    let place = listener.local_addr().expect("bound").to_string();
+    let words = "point-select --tables 8 --ops 20 --ranks-wait 3s";
+    let other = Launch { place, ..Launch::new(words, &server) }.start_with(1, 2, token);
+    let mut stream = None;
+    until("the rank", || {
+        stream = listener.accept().ok();
+        stream.is_some()
+    });
+    let (mut stream, _) = stream.expect("it has connected");
+    stream.set_nonblocking(false).expect("a stream");
+    stream.set_read_timeout(Some(ENDED_WITHIN)).expect("a bound");
+    stream.write_all(b"\"n\"\n").expect("it listens");
+    let greeting = BufReader::new(&stream).lines().next().expect("a line").expect("text");
+    assert!(greeting.contains("\"rank\":1"), "{greeting}");
+    stream.write_all(b"{\"Later\":{}}\n").expect("it listens");
+    let ended = other.wait();
+    assert_eq!((ended.code, ended.took < ENDED_WITHIN), (1, true), "{}", ended.stderr);
 }
 
 #[test]
@@ -357,7 +470,6 @@ fn ranks_are_refused_where_one_process_does_the_work() {
         (format!("point-select {env} --sandbox"), 2),
         (format!("load {env} --rows 10"), 2),
         (format!("run {} {env}", profile.display()), 2),
-        (format!("recheck --profile {} {env}", profile.display()), 2),
         // As sysbench says it.
         ("sysbench oltp_read_only --ranks=env run".to_owned(), 1),
         ("point-select --ranks-wait 1s".to_owned(), 2),
@@ -372,5 +484,27 @@ fn ranks_are_refused_where_one_process_does_the_work() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{words}: {stderr}");
         assert!(stderr.contains("--ranks"), "{words}: {stderr}");
+    }
+}
+
+#[test]
+fn variable_of_ranks_that_is_no_text_is_refused_by_its_name() {
+    for (name, words) in [
+        ("LOADGEN_RENDEZVOUS", "--ranks env"),
+        ("LOADGEN_RANK", "--ranks env"),
+        ("LOADGEN_JOB", "--ranks env --rendezvous c1:7000"),
+        ("SLURM_STEP_NUM_TASKS", "--ranks slurm"),
+        ("SLURM_JOB_NODELIST", "--hosts slurm"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
+        for name in VARIABLES {
+            command.env_remove(name);
+        }
+        command.env("LOADGEN_RANK", "1").env("LOADGEN_SIZE", "2").env("SLURM_PROCID", "1");
+        command.env(name, OsStr::from_bytes(b"c1:\xff"));
+        let output = command.arg("point-select").args(words.split(' ')).output().expect("it runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {stderr}");
+        assert!(stderr.contains(name), "{name}: {stderr}");
     }
 }

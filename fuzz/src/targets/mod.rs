@@ -3,6 +3,7 @@
 
 pub(crate) mod files;
 pub(crate) mod ledger;
+pub(crate) mod lines;
 pub(crate) mod session;
 pub(crate) mod values;
 pub(crate) mod wire;
@@ -11,10 +12,11 @@ pub(crate) mod wire;
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub(crate) const TARGETS: [Target; 10] = [
+pub(crate) const TARGETS: [Target; 11] = [
     ("dump", files::dump),
     ("histogram", files::histogram),
     ("ledger", ledger::ledger),
+    ("lines", lines::lines),
     ("option-file", files::option_file),
     ("profile", files::profile),
     ("record", ledger::record),

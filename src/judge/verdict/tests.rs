@@ -436,11 +436,19 @@ fn step_has_the_verdict_of_its_worst_host() {
     let share = step.client.share.clone().expect("there is one");
     let mut busy = share.clone();
     busy.threads[0].busy = 0.95;
-    let host = |share| ClientHost { cores: 8, share, ..ClientHost::default() };
-    step.hosts = vec![host(Some(share)), host(Some(busy)), host(None)];
+    let host = |name: &str, share| ClientHost {
+        name: name.to_owned(),
+        cores: 8,
+        share,
+        ..ClientHost::default()
+    };
+    step.hosts = vec![host("c1", Some(share)), host("c2", Some(busy)), host("c3", None)];
     let (verdict, kinds) = of_hosts(&step, &[]);
     assert_eq!(kinds, [Some(VerdictKind::Ok), Some(ClientBound), None]);
-    assert_eq!(verdict.expect("it has one").kind, ClientBound);
+    let verdict = verdict.expect("it has one");
+    assert_eq!(verdict.kind, ClientBound);
+    assert_eq!(codes(&verdict), ["thread_busy", "worst_host"]);
+    assert_eq!(value(&verdict, 1, "host"), "c2");
 }
 
 #[test]

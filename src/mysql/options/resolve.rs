@@ -76,7 +76,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     let mut inputs = Inputs::from_flags(args, env)?;
     for (name, key) in VARIABLES {
         if let Some(value) = env.text(name)? {
-            inputs.set_text(key, Some(&value), Rank::Environment, name)?;
+            inputs.set_text(key, Some(&value), Strength::Environment, name)?;
         }
     }
     for Setting { key, value, group, loose, at } in settings {
@@ -84,11 +84,11 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let first = key.split(|c| !word(c)).next().unwrap_or_default();
         let from = if is_known(complete_key(first)) { format!("{at}: {first}") } else { at };
-        let rank = match group {
-            Group::Shared => Rank::Shared,
-            Group::Own => Rank::Own,
+        let strength = match group {
+            Group::Shared => Strength::Shared,
+            Group::Own => Strength::Own,
         };
-        let known = inputs.set_text(&key, value.as_deref(), rank, &from)?;
+        let known = inputs.set_text(&key, value.as_deref(), strength, &from)?;
         if group == Group::Own && !loose && !known {
             return Err(Error::usage(format!("{from}: [loadgen] knows no such key"))
                 .hint(format!("it knows {KEYS}, {URL_KEYS}"))
@@ -105,7 +105,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
                 continue;
             }
             let from = format!("the {key} of {name}");
-            let taken = inputs.set_text(&key, Some(&value), Rank::Url, &from);
+            let taken = inputs.set_text(&key, Some(&value), Strength::Url, &from);
             taken.map_err(|error| error.hint(URL_FORM))?;
         }
     }
@@ -129,7 +129,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
 
 /// The origin of a value, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+enum Strength {
     Environment,
     Shared,
     /// `[loadgen]`. The later line of a key counts, in whichever of these groups.
@@ -140,9 +140,9 @@ enum Rank {
 
 struct Inputs {
     values: ConnectionArgs,
-    /// The rank of each key, and its origin in messages: `--host`, `/etc/my.cnf:3: host`, `the host of
+    /// The strength of each key, and its origin in messages: `--host`, `/etc/my.cnf:3: host`, `the host of
     /// --url`.
-    by: BTreeMap<String, (Rank, String)>,
+    by: BTreeMap<String, (Strength, String)>,
 }
 
 const VARIABLES: [(&str, &str); 4] = [
@@ -182,12 +182,18 @@ impl Inputs {
             ("connect-timeout", values.connect_timeout.is_some()),
         ];
         let given = given.into_iter().filter(|(_, given)| *given);
-        let by = given.map(|(key, _)| (key.to_owned(), (Rank::Flag, format!("--{key}"))));
+        let by = given.map(|(key, _)| (key.to_owned(), (Strength::Flag, format!("--{key}"))));
         Ok(Inputs { values, by: by.collect() })
     }
 
     /// Sets a key from a text unless a flag sets it; returns whether the key is known.
-    fn set_text(&mut self, key: &str, value: Option<&str>, rank: Rank, from: &str) -> Result<bool> {
+    fn set_text(
+        &mut self,
+        key: &str,
+        value: Option<&str>,
+        strength: Strength,
+        from: &str,
+    ) -> Result<bool> {
         let wrong = |why| Error::usage(format!("{from}: {why}"));
         let (key, mode) = (complete_key(key), self.values.ssl_mode.unwrap_or_default());
         let switched = read_switch(mode, key, value).map_err(wrong)?;
@@ -199,15 +205,15 @@ impl Inputs {
         if !is_known(key) {
             return Ok(false);
         }
-        let by = self.by.get(key).map(|(rank, _)| *rank);
+        let by = self.by.get(key).map(|(strength, _)| *strength);
         if switched.is_none() && means_default(key, value) {
-            if matches!(by, Some(Rank::Shared | Rank::Own)) {
+            if matches!(by, Some(Strength::Shared | Strength::Own)) {
                 set_value(&mut self.values, key, None).expect("no text to parse");
                 self.by.remove(key);
             }
             return Ok(true);
         }
-        let (mut overruled, by_flag) = (ConnectionArgs::default(), by == Some(Rank::Flag));
+        let (mut overruled, by_flag) = (ConnectionArgs::default(), by == Some(Strength::Flag));
         let values = if by_flag { &mut overruled } else { &mut self.values };
         match switched {
             Some(_) => values.ssl_mode = switched,
@@ -216,7 +222,7 @@ impl Inputs {
             None => set_value(values, key, value).map_err(wrong)?,
         }
         if !by_flag {
-            self.by.insert(key.to_owned(), (rank, from.to_owned()));
+            self.by.insert(key.to_owned(), (strength, from.to_owned()));
         }
         Ok(true)
     }
@@ -384,9 +390,9 @@ fn address(Inputs { values, by }: &Inputs, env: &Env) -> Result<Address> {
     ];
     let votes = votes.into_iter().filter_map(|(key, means)| by.get(key).zip(means));
     let votes: Vec<_> = votes.collect();
-    for ((rank, tcp), _) in votes.iter().filter(|(_, means)| *means == Protocol::Tcp) {
-        let against = |((other, _), means): &&(&(Rank, _), _)| {
-            other == rank && *rank >= Rank::Url && *means == Protocol::Socket
+    for ((strength, tcp), _) in votes.iter().filter(|(_, means)| *means == Protocol::Tcp) {
+        let against = |((other, _), means): &&(&(Strength, _), _)| {
+            other == strength && *strength >= Strength::Url && *means == Protocol::Socket
         };
         if let Some(((_, socket), _)) = votes.iter().find(against) {
             let message = format!("{tcp} means TCP, {socket} the Unix socket: give one of them");
@@ -395,7 +401,8 @@ fn address(Inputs { values, by }: &Inputs, env: &Env) -> Result<Address> {
     }
     let host = values.host.as_ref().map(|host| host_name(host, &by["host"].1)).transpose()?;
     // Option files and environment are equally strong: MYSQL_HOST must not lose to a [client] socket.
-    let strongest = votes.iter().rev().max_by_key(|((rank, _), _)| (*rank).max(Rank::Shared));
+    let strongest =
+        votes.iter().rev().max_by_key(|((strength, _), _)| (*strength).max(Strength::Shared));
     let usual = || USUAL_SOCKETS.map(PathBuf::from).into_iter().find(|path| (env.is_socket)(path));
     let socket = || values.socket.clone().or_else(usual);
     let tcp = || Address::Tcp {
@@ -441,7 +448,7 @@ fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result
             let unset = if given.is_none() { " where it is not given" } else { "" };
             let why = format!("{from} is DISABLED{unset}");
             // A user who names them for loadgen expects encryption.
-            if inputs.by[key].0 >= Rank::Url {
+            if inputs.by[key].0 >= Strength::Url {
                 return Err(Error::usage(format!("{shown} is of no use: {why}"))
                     .hint("--ssl-mode VERIFY_IDENTITY, VERIFY_CA or REQUIRED encrypts"));
             }
@@ -449,7 +456,7 @@ fn ssl(inputs: &Inputs, address: &Address, warnings: &mut Vec<String>) -> Result
         }
         return Ok(Ssl::default());
     }
-    if given.is_some_and(|(rank, _)| matches!(rank, Rank::Shared | Rank::Own)) {
+    if given.is_some_and(|(strength, _)| matches!(strength, Strength::Shared | Strength::Own)) {
         warnings.push(format!("{from} makes ssl-mode {mode}: connections are encrypted"));
     }
     if let Address::Socket(_) = address {
