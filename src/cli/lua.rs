@@ -66,15 +66,13 @@ fn run(_: LuaArgs) -> Result<()> {
 
 #[cfg(feature = "lua")]
 mod own {
-    use std::sync::Arc;
-
     use super::super::shared::listen;
     use super::super::workload::{MeasureArgs, sweep};
     use super::{LuaArgs, WorkloadArgs};
     use crate::error::{Error, Result};
     use crate::mysql::{Env, resolve};
     use crate::plan::value::{RowsOrAuto, Whole};
-    use crate::plan::{OnError, Plan, StatementMode};
+    use crate::plan::{OnError, StatementMode};
     use crate::run::runtime;
     use crate::sysbench::{Asked, NativeScript};
 
@@ -100,8 +98,7 @@ mod own {
         let knobs = &args.knobs;
         let is_paced = knobs.rate.is_some() || !knobs.slo.is_empty();
         let read = if args.measure.list { script.unread()? } else { script.read(is_paced)? };
-        let (rules, read) = (script.rules(), Some(Arc::new(read)));
-        sweep(script.workload(), args, |plan| Plan { rules, script: read, ..plan })
+        sweep(script.workload(), args, |plan| script.plan(plan, read))
     }
 
     fn run_command(script: NativeScript, name: &str, args: MeasureArgs) -> Result<()> {

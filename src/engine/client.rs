@@ -45,7 +45,7 @@ pub(crate) async fn run(
             Err(error) => {
                 let now = thread.now();
                 // A script's connection was away until after the end.
-                let away = state.offline.get();
+                let away = state.offline.get() && now >= thread.ends_at();
                 let lost = || Failure::Lost("no connection until the end".to_owned());
                 let error = if away { lost().into() } else { error };
                 thread.failed(&state, state.issued.get().unwrap_or(now), now, &error);

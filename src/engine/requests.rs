@@ -197,13 +197,19 @@ impl Connections {
                 let Some(session) = self.session(at) else { return closed() };
                 let gone = !session.is_usable();
                 session.text().extend_from_slice(&sql.as_bytes());
+                // A VM has some thousand references.
+                drop(sql);
                 let sent = session.query(Want::Rows).await;
                 self.answer(server, at, gone, sent.map(|answer| (answer.rows, answer.affected)))
                     .await
             }
-            Request::Prepare(at, sql) => self.prepare(server, at, &sql.as_bytes()).await,
+            Request::Prepare(at, sql) => {
+                let text = sql.as_bytes().to_vec();
+                drop(sql);
+                self.prepare(server, at, &text).await
+            }
             Request::Execute(at, number, values) => {
-                self.execute(server, (at, number), &values).await
+                self.execute(server, (at, number), values).await
             }
             Request::Close(at, number) => self.close(at, number).await,
             Request::Fetch(at) => self.fetch(at),
@@ -327,7 +333,7 @@ impl Connections {
         &mut self,
         server: &Server<'_>,
         (at, number): (usize, usize),
-        values: &Values,
+        values: Values,
     ) -> Reply {
         let Connections { opened, statements, params, .. } = self;
         let known = statements.get(number).and_then(Option::as_ref).filter(|known| !known.lost);
@@ -346,6 +352,7 @@ impl Connections {
         values.each(|place, kind, value| {
             set_value(params, place, value, kind, statement.handle.is_none());
         });
+        drop(values);
         let gone = !session.is_usable();
         let sent = if let Some(handle) = statement.handle {
             session.execute(handle, params, Want::Rows).await

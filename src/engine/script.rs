@@ -22,6 +22,8 @@ use crate::stop::within;
 static NONE: Ignored = Ignored::Codes(Vec::new());
 /// Replies without a wait, such as rows, after which others get their turn.
 const REPLIES: u32 = 64;
+/// Errors without a wait after which `thread_done` is cut off.
+const LATE_ERRORS: u32 = 1000;
 
 pub(crate) struct ScriptProgram {
     state: State,
@@ -53,7 +55,7 @@ pub(crate) async fn drive(
     mut reply: Reply,
     waited: &mut bool,
 ) -> Turn {
-    let mut at_once = 0;
+    let (mut at_once, mut late) = (0, 0);
     loop {
         let request = match state.resume(reply) {
             Turn::Request(
@@ -73,7 +75,9 @@ pub(crate) async fn drive(
             && !pended
         {
             // A script may try again and again over a connection that is gone: as if it began its event again.
-            if server.is_over() {
+            // `thread_done` may close what is closed already, but not try for ever.
+            late += u32::from(server.is_over());
+            if late > if server.defers_goodbyes { LATE_ERRORS } else { 0 } {
                 return Turn::Request(Request::Restart(text.clone()));
             }
             at_once = REPLIES;

@@ -50,7 +50,10 @@ pub(crate) fn workload(plan: &Plan, spread: Spread) -> summary::Workload {
         options: options(|option| option.value),
         option_defaults: Some(options(|option| option.default)),
         transactions: Some(workload.definition()),
-        unfollowed: workload.unfollowed(),
+        unfollowed: match &plan.script {
+            Some(_) => Some("nobody knows the statements of a script".to_owned()),
+            None => workload.unfollowed(),
+        },
         script: plan.script.as_ref().map(|script| describe(&script.identity)),
         mode: plan.statements,
         distribution: plan.distribution.to_string(),

@@ -32,6 +32,8 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     // Old summaries do not say which are loadgen's own.
     if workload.built_in || builtin().iter().any(|one| one.name == workload.name) {
         words.push(workload.name.clone());
+    } else if workload.script.is_some() {
+        words.extend(["lua".to_owned(), workload.name.clone()]);
     } else {
         words.extend(["sql".to_owned(), "--file".to_owned(), format!("{}.sql", workload.name)]);
     }
@@ -48,8 +50,9 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     flag("arrival", plan.arrival.map(|arrival| arrival.to_string()));
     flag("repeat", (plan.repeats > 1).then(|| plan.repeats.to_string()));
     flag("statements", (workload.mode == StatementMode::Text).then(|| "text".to_owned()));
-    flag("distribution", Some(workload.distribution.clone()));
-    flag("spread", Some(workload.spread.to_string()));
+    let is_script = workload.script.is_some();
+    flag("distribution", Some(workload.distribution.clone()).filter(|_| !is_script));
+    flag("spread", Some(workload.spread.to_string()).filter(|_| !is_script));
     flag("engine-threads", threads.map(|threads| threads.to_string()).next());
     flag("hosts", joined(hosts, ",").filter(|_| !launched));
     flag("ranks", launched.then(|| Launcher::Auto.to_string()));
@@ -67,6 +70,11 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     let settle = before.and_then(|before| before.settle.as_ref());
     words.extend(settle.map(|settle| format!("--settle={}s", settle.limit_s)));
     words.extend(["--label".to_owned(), first.label.clone()]);
+    if let Some(script) = &workload.script {
+        words.push("--".to_owned());
+        let options = script.options.iter();
+        words.extend(options.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
+    }
     words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
 }
 

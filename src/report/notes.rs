@@ -418,7 +418,9 @@ pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
         let noun = if tables == "1" { "table" } else { "tables" };
         format!("{tables} {noun} x {rows} rows")
     });
-    let keys = take("distribution").map(|distribution| format!("{distribution} keys"));
+    let draws = line.steps().all(|step| step.workload.script.is_none());
+    let keys = take("distribution").filter(|_| draws);
+    let keys = keys.map(|distribution| format!("{distribution} keys"));
     let statements = take("statements").filter(|how| how != "prepared");
     let statements = statements.map(|how| format!("{how} statements"));
     let beside = line.steps().all(|step| step.client.same_host);

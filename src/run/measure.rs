@@ -280,12 +280,15 @@ impl ServerTurn<'_> {
             let inbox = Inbox::default();
             #[cfg(feature = "lua")]
             let main = match args.job {
-                Job::Sweep(plan) => begin_main(plan, (&link, &inbox)).await?,
+                Job::Sweep(plan) => or_stop(&link.stop, begin_main(plan, (&link, &inbox))).await?,
                 Job::Load { .. } | Job::Suite(_) => None,
             };
             let outcome = steps.run(&link, next).await;
             #[cfg(feature = "lua")]
-            let outcome = outcome.and(end_main(main).await);
+            let outcome = match outcome {
+                Ok(()) => or_stop(&link.stop, end_main(main)).await,
+                failed => failed,
+            };
             outcome
         });
         let stopped = sandbox.map_or(Ok(()), |sandbox| stop_private(sandbox, steps.progress));

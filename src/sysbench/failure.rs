@@ -42,11 +42,7 @@ pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failur
             (of_query("mysql_drv_query()", sql), "db_bulk_insert_done() failed")
         }
     };
-    let place = settings.script.as_ref().map(|call| format!("{}:0", call.path));
-    lines.push(match place {
-        Some(place) => format!("`thread_init' function failed: {place}: {why}"),
-        None => script_line(settings, action, why),
-    });
+    lines.push(script_line(settings, action, why));
     lines
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::arguments::{Parsed, parse};
 
+use super::options;
 use super::output::Log;
 use super::plan::of_script;
 use super::script::{self, SEED, read_script, script_options};
@@ -12,12 +13,12 @@ use super::settings::{ScriptCall, Settings};
 use crate::error::{Error, Result};
 use crate::lua::{Entry, Reply, Turn, Vm};
 use crate::mysql::ConnectOptions;
-use crate::plan::{AfterError, Rules, Script, ScriptIdentity};
+use crate::plan::{AfterError, Plan, Rules, Script, ScriptIdentity, StatementMode};
 use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::Workload;
 
-/// Options of sysbench's that flags of loadgen stand for.
+/// Flags of loadgen for options of sysbench's.
 const FLAGS: [(&str, &str); 18] = [
     ("threads", "--clients"),
     ("time", "--time"),
@@ -67,6 +68,16 @@ impl NativeScript {
                 return Err(Error::usage(format!("-- --{name}: loadgen has a flag for that"))
                     .hint(format!("{flag}, before --")));
             }
+            // Scripts make tables and draw numbers by the others.
+            let decides = |entry: &options::Entry| {
+                let key = entry.key();
+                let starts = ["rand-", "db-", "mysql-ignore-errors", "mysql-table-engine"];
+                entry.is_of_test() || starts.iter().any(|start| key.starts_with(start))
+            };
+            if options::find(&name).is_some_and(|entry| !decides(entry)) {
+                return Err(Error::usage(format!("-- --{name} does not decide on a script"))
+                    .hint("loadgen lua --help lists loadgen's own flags"));
+            }
         }
         let mut words = vec![format!("--threads={}", asked.threads)];
         words.extend(asked.database.map(|name| format!("--mysql-db={name}")));
@@ -105,9 +116,17 @@ impl NativeScript {
         of_script(&self.call.path)
     }
 
-    pub(crate) fn rules(&self) -> Rules {
+    /// Makes a plan one of this script: `--rand-type` and how statements are sent are conditions.
+    pub(crate) fn plan(&self, plan: Plan, script: Script) -> Plan {
         let after_error = AfterError::Restart(self.settings.ignored.clone());
-        Rules { after_error, ..Rules::loadgen() }
+        let text = !self.settings.prepared;
+        Plan {
+            distribution: self.settings.distribution.clone(),
+            statements: if text { StatementMode::Text } else { StatementMode::Prepared },
+            rules: Rules { after_error, ..Rules::loadgen() },
+            script: Some(Arc::new(script)),
+            ..plan
+        }
     }
 
     /// Returns the script without its own options: nothing of it is run.
@@ -159,7 +178,8 @@ impl NativeScript {
         stop: &Stop,
     ) -> Result<()> {
         let call = ScriptCall { command: Some(name.to_owned()), ..self.call };
-        let settings = Settings { connect, ..self.settings };
+        let server = connect.address.to_string();
+        let settings = Settings { connect, server, ..self.settings };
         let log = Log::new(Box::new(std::io::stdout()), settings.verbosity);
         let log = Arc::new(Mutex::new(log));
         let status = script::run(&settings, &call, &log, stop).await?;

@@ -61,8 +61,9 @@ impl Evidence<'_> {
             });
             // An older ledger does not name the tables that SQL names itself: any there may be changed.
             let is_older = summary.totals.unmatched.is_none() && summary.ledger.is_empty();
+            let is_script = summary.workload.script.is_some();
             if let Some(untold) =
-                untold.clone().filter(|_| is_older && !self.is_another(&place, here))
+                untold.clone().filter(|_| (is_older || is_script) && !self.is_another(&place, here))
             {
                 history.custom |= !summary.workload.built_in;
                 history.unknown.push(untold);

@@ -184,7 +184,7 @@ fn event_that_tries_again_without_end_ends_with_the_time() {
     function thread_done() error('it came to its end') end";
     let rules = Rules::sysbench(Ignored::Codes(vec![1213]), None, Some(Duration::from_mins(1)));
     let deadlocks = fault(At::EachStatement(1), Action::error(1213, "40001", "Deadlock"), "SELECT");
-    let ran = run_by(rules, StopAt::Time(Duration::from_millis(200)), 2, text, deadlocks);
+    let ran = run_by(rules, StopAt::Time(Duration::from_secs(1)), 2, text, deadlocks);
     assert_eq!((counts(&ran).events, ran.seen.ends.get()), (0, 0));
     assert!(counts(&ran).ignored > 0);
 }
@@ -197,7 +197,7 @@ fn run_ends_with_its_time_when_no_connection_comes_back() {
     function event() con:query('SELECT 1') end
     function thread_done() error('it came to its end') end";
     let rules = Rules::sysbench(Ignored::Codes(vec![2013]), None, None);
-    let ran = run_by(rules, StopAt::Time(Duration::from_millis(200)), 1, text, canned);
+    let ran = run_by(rules, StopAt::Time(Duration::from_secs(1)), 1, text, canned);
     assert_eq!((counts(&ran).events, counts(&ran).ignored, ran.seen.ends.get()), (0, 0, 0));
     assert!(ran.errors() > 1, "the attempts are among them");
 }

@@ -129,7 +129,7 @@ impl Decoder {
         (self.out_of_turn, self.goes_on, self.skip) = (false, false, 0);
         (self.results, self.answer) = (0, Answer::default());
         // Rows outlive what is prepared between them.
-        if kind != AnswerForm::Prepare {
+        if kind != AnswerForm::Prepare && (self.is_cut || !self.kept_results.is_empty()) {
             self.is_cut = false;
             self.kept_results.clear();
             self.free_rows();
