@@ -121,7 +121,7 @@ impl NativeScript {
         let after_error = AfterError::Restart(self.settings.ignored.clone());
         let text = !self.settings.prepared;
         Plan {
-            distribution: self.settings.distribution.clone(),
+            distribution: self.settings.distribution,
             statements: if text { StatementMode::Text } else { StatementMode::Prepared },
             rules: Rules { after_error, ..Rules::loadgen() },
             script: Some(Arc::new(script)),
