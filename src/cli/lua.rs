@@ -90,7 +90,7 @@ mod own {
         };
         let script = NativeScript::parse(&file, &options, asked)?;
         match command {
-            Some(command) => run_command(script, &command, args.measure),
+            Some(command) => run_command(script, &command, &args.measure),
             None => measure(&script, args),
         }
     }
@@ -104,7 +104,7 @@ mod own {
         sweep(script.workload(), args, |plan| Plan { rules, script: read, ..plan })
     }
 
-    fn run_command(script: NativeScript, name: &str, args: MeasureArgs) -> Result<()> {
+    fn run_command(script: NativeScript, name: &str, args: &MeasureArgs) -> Result<()> {
         if !args.sandbox.is_empty() {
             return Err(Error::usage("--command: a private server ends with the command")
                 .hint("--host or --socket names a server that stays"));

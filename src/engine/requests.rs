@@ -207,6 +207,7 @@ impl Connections {
             }
             Request::Close(at, number) => self.close(at, number).await,
             Request::Fetch(at) => self.fetch(at),
+            Request::Free(at) if self.session(at).is_none() => closed(),
             Request::Free(at) => {
                 self.free(at);
                 Reply::Nothing

@@ -219,6 +219,7 @@ async fn run_events(
     }
     Ok(status)
 }
+
 const INTERMEDIATE: &str = "report_intermediate";
 const CUMULATIVE: &str = "report_cumulative";
 
