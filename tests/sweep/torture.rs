@@ -130,7 +130,9 @@ fn outlives_two_restarts(mut server: Restarting) {
         assert!(outage.recovered_s.is_none_or(|s| s >= back), "{outage:?}");
         assert_eq!(summary.totals.reconnects, clients, "{:?}", summary.totals);
         assert_eq!(error(summary, &ErrorClass::Lost).map(|e| e.count), Some(clients));
-        assert!(summary.totals.in_doubt <= clients, "{:?}", summary.totals);
+        // Those that the outage met, and those that the drain of a slow host gave up.
+        let given_up = summary.totals.abandoned.min(clients);
+        assert!(summary.totals.in_doubt <= clients + given_up, "{:?}", summary.totals);
         assert!(summary.warnings.iter().any(|w| w.code == "outages"));
         // Of whole seconds.
         let status = summary.server.status.as_ref().expect("it was there again");
