@@ -1,6 +1,10 @@
 //! The verb for a script that is written for sysbench.
 
+#[cfg(feature = "lua")]
+use super::shared::listen;
 use super::workload::WorkloadArgs;
+#[cfg(feature = "lua")]
+use super::workload::{MeasureArgs, sweep};
 use crate::error::{Error, Result};
 use crate::plan::{Ahi, SpreadChoice, Warm};
 use crate::workload::Distribution;
@@ -66,9 +70,7 @@ fn run(_: LuaArgs) -> Result<()> {
 
 #[cfg(feature = "lua")]
 mod own {
-    use super::super::shared::listen;
-    use super::super::workload::{MeasureArgs, sweep};
-    use super::{LuaArgs, WorkloadArgs};
+    use super::{LuaArgs, MeasureArgs, WorkloadArgs, listen, sweep};
     use crate::error::{Error, Result};
     use crate::mysql::{Env, resolve};
     use crate::plan::value::{RowsOrAuto, Whole};
