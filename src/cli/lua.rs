@@ -6,10 +6,18 @@ use super::workload::WorkloadArgs;
 #[cfg(feature = "lua")]
 use super::workload::{MeasureArgs, sweep};
 use crate::error::{Error, Result};
-use crate::plan::{Ahi, SpreadChoice, Warm};
-use crate::workload::Distribution;
 #[cfg(feature = "lua")]
-use own::run;
+use crate::mysql::{Env, resolve};
+#[cfg(feature = "lua")]
+use crate::plan::value::{RowsOrAuto, Whole};
+use crate::plan::{Ahi, SpreadChoice, Warm};
+#[cfg(feature = "lua")]
+use crate::plan::{OnError, StatementMode};
+#[cfg(feature = "lua")]
+use crate::run::runtime;
+#[cfg(feature = "lua")]
+use crate::sysbench::{Asked, NativeScript};
+use crate::workload::Distribution;
 
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
@@ -69,48 +77,40 @@ fn run(_: LuaArgs) -> Result<()> {
 }
 
 #[cfg(feature = "lua")]
-mod own {
-    use super::{LuaArgs, MeasureArgs, WorkloadArgs, listen, sweep};
-    use crate::error::{Error, Result};
-    use crate::mysql::{Env, resolve};
-    use crate::plan::value::{RowsOrAuto, Whole};
-    use crate::plan::{OnError, StatementMode};
-    use crate::run::runtime;
-    use crate::sysbench::{Asked, NativeScript};
-
-    pub(super) fn run(args: LuaArgs) -> Result<()> {
-        let LuaArgs { file, command, workload: mut args, options } = args;
-        let knobs = &mut args.knobs;
-        (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
-        let asked = Asked {
-            threads: knobs.clients().into_iter().max().unwrap_or(1),
-            database: args.measure.connection.database.as_deref(),
-            text: knobs.statements == Some(StatementMode::Text),
-            goes_on: knobs.on_error.is_some_and(|policy| policy != OnError::Abort),
-        };
-        let script = NativeScript::parse(&file, &options, asked)?;
-        match command {
-            Some(command) => run_command(script, &command, &args.measure),
-            None => measure(&script, args),
-        }
+fn run(args: LuaArgs) -> Result<()> {
+    let LuaArgs { file, command, workload: mut args, options } = args;
+    let knobs = &mut args.knobs;
+    (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
+    let asked = Asked {
+        threads: knobs.clients().into_iter().max().unwrap_or(1),
+        database: args.measure.connection.database.as_deref(),
+        text: knobs.statements == Some(StatementMode::Text),
+        goes_on: knobs.on_error.is_some_and(|policy| policy != OnError::Abort),
+    };
+    let script = NativeScript::parse(&file, &options, asked)?;
+    match command {
+        Some(command) => run_command(script, &command, &args.measure),
+        None => measure(&script, args),
     }
+}
 
-    /// Measures a script; with `--list`, nothing of it is run.
-    fn measure(script: &NativeScript, args: WorkloadArgs) -> Result<()> {
-        let knobs = &args.knobs;
-        let is_paced = knobs.rate.is_some() || !knobs.slo.is_empty();
-        let read = if args.measure.list { script.unread()? } else { script.read(is_paced)? };
-        sweep(script.workload(), args, |plan| script.plan(plan, read))
-    }
+/// Measures a script; with `--list`, nothing of it is run.
+#[cfg(feature = "lua")]
+fn measure(script: &NativeScript, args: WorkloadArgs) -> Result<()> {
+    let knobs = &args.knobs;
+    let is_paced = knobs.rate.is_some() || !knobs.slo.is_empty();
+    let read = if args.measure.list { script.unread()? } else { script.read(is_paced)? };
+    sweep(script.workload(), args, |plan| script.plan(plan, read))
+}
 
-    fn run_command(script: NativeScript, name: &str, args: &MeasureArgs) -> Result<()> {
-        if !args.sandbox.is_empty() {
-            return Err(Error::usage("--command: a private server ends with the command")
-                .hint("--host or --socket names a server that stays"));
-        }
-        let (mut progress, stop) = (args.display.progress(), listen()?);
-        let connect = resolve::find(&args.connection, Env::real(), &stop, &mut progress)?;
-        progress.clear();
-        runtime()?.block_on(script.run_command(name, connect, &stop))
+#[cfg(feature = "lua")]
+fn run_command(script: NativeScript, name: &str, args: &MeasureArgs) -> Result<()> {
+    if !args.sandbox.is_empty() {
+        return Err(Error::usage("--command: a private server ends with the command")
+            .hint("--host or --socket names a server that stays"));
     }
+    let (mut progress, stop) = (args.display.progress(), listen()?);
+    let connect = resolve::find(&args.connection, Env::real(), &stop, &mut progress)?;
+    progress.clear();
+    runtime()?.block_on(script.run_command(name, connect, &stop))
 }
