@@ -8,7 +8,7 @@ use crate::workload::{Schema, builtin};
 /// The commands of the first screen. Words after a command's name are part of an example.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["point-select --sandbox", "prepare", "run"]),
-    ("Measure", &["sql", "load", "sysbench"]),
+    ("Measure", &["sql", "lua", "load", "sysbench"]),
     ("Look", &["report", "compare", "explain", "import"]),
     ("Check", &["verify", "calibrate", "recheck"]),
     ("Other", &["workloads", "profiles", "cleanup", "completions", "man", "help"]),
@@ -23,7 +23,7 @@ const TEXTS: [(&str, &str); 2] = [
 const WIDTH: usize = 100;
 
 /// Examples of each command; those of a workload have its name for `{verb}`.
-const EXAMPLES: [(&str, [&str; 3]); 20] = [
+const EXAMPLES: [(&str, [&str; 3]); 21] = [
     (
         "{verb}",
         [
@@ -46,6 +46,14 @@ const EXAMPLES: [(&str, [&str; 3]); 20] = [
             "sql --file tx.sql --host db1 --user bench --password --clients 8..64",
             "sql --query 'SELECT 1' --sandbox --clients 4 --time 5",
             "sql --query 'SELECT * FROM t WHERE id = {random 1..1000}' --database shop",
+        ],
+    ),
+    (
+        "lua",
+        [
+            "lua tpcc.lua --host db1 -u bench -p --command prepare -- --tables=1 --scale=10",
+            "lua tpcc.lua --host db1 -u bench -p --clients 8..64 --time 60 -- --tables=1 --scale=10",
+            "lua own.lua --sandbox --clients 4 --time 5",
         ],
     ),
     (
