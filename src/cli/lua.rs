@@ -68,9 +68,9 @@ fn run(_: LuaArgs) -> Result<()> {
 mod own {
     use std::sync::Arc;
 
-    use super::super::shared::listen;
-    use super::super::workload::{MeasureArgs, sweep};
-    use super::{LuaArgs, WorkloadArgs};
+    use crate::cli::lua::LuaArgs;
+    use crate::cli::shared::listen;
+    use crate::cli::workload::{MeasureArgs, WorkloadArgs, sweep};
     use crate::error::{Error, Result};
     use crate::mysql::{Env, resolve};
     use crate::plan::value::{RowsOrAuto, Whole};
