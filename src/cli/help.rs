@@ -51,9 +51,9 @@ const EXAMPLES: [(&str, [&str; 3]); 21] = [
     (
         "lua",
         [
-            "lua transfer.lua --host db1 --user bench --password --command prepare -- --accounts=5000",
-            "lua transfer.lua --host db1 --user bench --password --clients 8..64 -- --accounts=5000",
-            "lua tpcc.lua --database tpcc --clients 32 --time 60 --gate 'p99<50ms' -- --scale=10",
+            "lua tpcc.lua --host db1 -u bench -p --command prepare -- --tables=1 --scale=10",
+            "lua tpcc.lua --host db1 -u bench -p --clients 8..64 --time 60 -- --tables=1 --scale=10",
+            "lua own.lua --sandbox --clients 4 --time 5",
         ],
     ),
     (
