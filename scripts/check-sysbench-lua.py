@@ -49,6 +49,7 @@ def mask(text):
         if line.startswith("warning: ") or line.startswith("(last message repeated"):
             continue
         line = re.sub(r"^(sysbench \S+) \(using .*\)$", r"\1", line)
+        line = line.replace("check_sysbench", "check_loadgen")
         line = re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?", "N", line)
         lines.append(re.sub(r"\s+", " ", line).strip())
     return lines
@@ -114,7 +115,7 @@ def main():
                     is_script = EVENT.search(file.read())
                 if args.scripts and name.removesuffix(".lua") not in args.scripts or not is_script:
                     continue
-                found = []
+                found, statuses = [], []
                 for command in ("prepare", "run", "cleanup"):
                     results = {}
                     for program in ("sysbench", "loadgen"):
@@ -125,11 +126,12 @@ def main():
                         words = [*start, f"./{name}", *shared, f"--mysql-db={database}", command]
                         results[program] = run(words, tree, server)
                         keep(args.out, name.removesuffix(".lua"), command, program, results[program])
+                    statuses.append(str(results["sysbench"][0]))
                     found += [f"{command}: {what}" for what in differences(results["loadgen"], results["sysbench"])]
                 ran += 1
                 failed += bool(found)
                 print(f"{os.path.join(os.path.basename(os.path.abspath(tree)), name):40} "
-                      f"{'differs' if found else 'same'}", flush=True)
+                      f"{'differs' if found else 'same'}, sysbench ends with {' '.join(statuses)}", flush=True)
                 for what in found:
                     print(f"    {what[:150]}")
     finally:
