@@ -189,20 +189,11 @@ pub(super) fn functions() -> [(&'static str, *mut c_void); 9] {
 mod tests {
     use super::*;
 
-    const OPTIONS: ScriptRandom = ScriptRandom {
-        rand_type: RandType::Special,
-        iterations: 12,
-        percent: 1,
-        within: 75,
-        pareto_h: 0.2,
-        zipfian_exp: 0.8,
-    };
-
     type DrawFrom = fn(&mut Draws, u32, u32) -> u32;
 
     #[test]
     fn every_distribution_stays_in_its_range_and_has_its_mean() {
-        let mut draws = Draws { state: [1, 2], options: OPTIONS };
+        let mut draws = Draws { state: [1, 2], options: ScriptRandom::USUAL };
         let functions: [(DrawFrom, f64, f64); 5] = [
             (Draws::uniform, 540.0, 560.0),
             (Draws::gaussian, 540.0, 560.0),

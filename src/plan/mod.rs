@@ -84,7 +84,7 @@ pub struct Plan {
     #[serde(skip_deserializing, default = "Rules::loadgen")]
     pub rules: Rules,
     /// What clients do instead of the workload; no other host can have it.
-    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    #[serde(skip)]
     pub script: Option<Arc<Script>>,
 }
 

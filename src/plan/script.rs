@@ -1,23 +1,20 @@
-//! A script of sysbench's that is run instead of a workload: where it lies, and what it is told.
+//! A script of sysbench's that is run instead of a workload: its path, its options, and its identity.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 /// Options and words may hold a password of the script's own: they are in no output.
-#[derive(Clone, PartialEq, Serialize)]
+#[derive(Clone, PartialEq)]
 pub struct Script {
     /// The path as given, or the name of a module.
     pub path: String,
     /// The script itself, where it came by standard input.
     pub text: Option<String>,
     pub command: Option<String>,
-    #[serde(skip)]
     pub argv: Vec<String>,
     /// `sysbench.opt`, by names with underscores.
-    #[serde(skip)]
     pub options: Vec<(String, ScriptValue)>,
     /// The templates in which `require` looks, and those after the built-in modules.
     pub package_path: String,
@@ -29,7 +26,6 @@ pub struct Script {
     pub random: ScriptRandom,
     pub text_statements: bool,
     /// It runs under loadgen's own flags: standard output is for data, so it prints to standard error.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_native: bool,
     pub identity: ScriptIdentity,
 }
@@ -43,7 +39,7 @@ impl Script {
 }
 
 /// The facts by which two scripts are two workloads, though they have one name.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScriptIdentity {
     /// Names and SHA-256 of the files that were loaded before the first event.
     pub files: Vec<(String, String)>,
@@ -88,14 +84,7 @@ impl Script {
             stock_path: String::new(),
             server: String::new(),
             fault: None,
-            random: ScriptRandom {
-                rand_type: RandType::Special,
-                iterations: 12,
-                percent: 1,
-                within: 75,
-                pareto_h: 0.2,
-                zipfian_exp: 0.8,
-            },
+            random: ScriptRandom::USUAL,
             text_statements: false,
             is_native: false,
             identity: ScriptIdentity::default(),
@@ -118,7 +107,7 @@ pub enum ScriptValue {
 }
 
 /// The distributions of `sysbench.rand`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScriptRandom {
     /// The one of `sysbench.rand.default`.
     pub rand_type: RandType,
@@ -129,7 +118,20 @@ pub struct ScriptRandom {
     pub zipfian_exp: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg(test)]
+impl ScriptRandom {
+    /// The options of sysbench that nobody has given.
+    pub(crate) const USUAL: ScriptRandom = ScriptRandom {
+        rand_type: RandType::Special,
+        iterations: 12,
+        percent: 1,
+        within: 75,
+        pareto_h: 0.2,
+        zipfian_exp: 0.8,
+    };
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RandType {
     Uniform,
     Gaussian,

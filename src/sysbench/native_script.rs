@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 
-use super::arguments::{Parsed, parse};
-
+use super::arguments::{Parsed, parse, script_of, test_of};
 use super::options;
 use super::output::Log;
 use super::plan::of_script;
 use super::script::{self, SEED, read_script, script_options};
+use super::scripts::Places;
 use super::settings::{ScriptCall, Settings};
 use crate::error::{Error, Result};
 use crate::lua::{Entry, Reply, Turn, Vm};
@@ -45,7 +45,7 @@ pub(crate) struct NativeScript {
     call: ScriptCall,
 }
 
-/// What a command line asks of a script beside its options.
+/// The flags of loadgen that decide on a script.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub threads: u32,
@@ -96,6 +96,9 @@ impl NativeScript {
             Error::usage(format!("there is no script '{file}'"))
                 .hint("name a file, or a module of the working directory or LUA_PATH")
         };
+        if Places::new(file, &env).find_script(file, test_of(file).map(script_of)) == Ok(None) {
+            return Err(none());
+        }
         match parse(&words, &env) {
             Ok(Parsed::Settings(mut settings)) => {
                 let mut call = settings.script.take().ok_or_else(none)?;
@@ -106,8 +109,7 @@ impl NativeScript {
             Err(opening) => {
                 let text = opening.stderr + &opening.stdout;
                 let words = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-                let is_missing = words.contains("Cannot find benchmark");
-                Err(if is_missing { none() } else { Error::usage(format!("{file}: {words}")) })
+                Err(Error::usage(format!("{file}: {words}")))
             }
         }
     }
