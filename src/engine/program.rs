@@ -93,7 +93,7 @@ impl Program {
         CompiledProgram::open(job, client, session).await.map(Program::Compiled)
     }
 
-    /// Opens that of a script, which connects by itself; None if the job has none.
+    /// Opens the program of a script, which connects by itself; None if the job has no script.
     #[cfg(feature = "lua")]
     pub(super) async fn open_script(
         setup: &StepSetup,
@@ -152,7 +152,7 @@ impl Program {
         either!(self, _ => true, _ => false)
     }
 
-    /// Returns whether the last operation was one: that which ends a script's thread is none.
+    /// Returns whether the last operation counts: an event that ends its thread does not.
     #[inline]
     pub(super) fn counts(&self) -> bool {
         either!(self, _ => true, script => script.counts())

@@ -30,7 +30,7 @@ const NOT_BOUND: u16 = 2031;
 /// The pause between two attempts to open a connection again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The place to which connections go, and those that are told of them.
+/// The server of a script's connections, and the client in whose name they are opened.
 pub(crate) struct Server<'a> {
     pub link: &'a ServerLink,
     pub inbox: &'a Inbox,
@@ -44,7 +44,7 @@ pub(crate) struct Server<'a> {
     pub defers_goodbyes: bool,
 }
 
-/// The kinds of answers and errors since they were taken.
+/// Counts of answers and errors by kind, since they were read last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AnswersSeen {
     pub reads: u64,
@@ -90,7 +90,7 @@ struct Prepared {
     parameters: usize,
     /// The text between its parameters, where it is sent as that.
     pieces: Vec<Vec<u8>>,
-    /// Its connection is no more.
+    /// Its connection is lost or closed.
     lost: bool,
 }
 
@@ -160,7 +160,7 @@ impl Server<'_> {
         session
     }
 
-    /// Returns whether no event of the client goes on that met an error.
+    /// Returns whether the time is over: an event that meets an error ends then.
     pub(super) fn is_over(&self) -> bool {
         self.client.is_some_and(|(thread, _)| thread.now() >= thread.ends_at())
     }
@@ -298,7 +298,7 @@ impl Connections {
         self.opened[at] = Some(Opened { session: Some(Box::new(session)), at: Reading::default() });
     }
 
-    /// Loses what was prepared over a connection; what is sent as text, only where it is closed for good.
+    /// Forgets the statements of a connection. Those that are sent as text stay, unless it is closed for good.
     fn lose_statements(&mut self, at: usize, all: bool) {
         let known = self.statements.iter_mut().flatten();
         for statement in known.filter(|known| known.connection == at) {

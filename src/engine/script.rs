@@ -153,7 +153,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Makes the place of the requests of a step's clients.
+/// Makes the server of the requests of a step's clients.
 fn server_of<'a>(setup: &'a StepSetup, inbox: &'a Inbox, sleeps: &'a Sleeps) -> Server<'a> {
     let plan = &setup.job.plan;
     Server {

@@ -1,4 +1,4 @@
-//! The sleeps of the scripts of one thread: short ones by kernel timers, as tokio's own tick once a millisecond.
+//! The sleeps of the scripts of one thread: short ones by kernel timers, because tokio's tick once a millisecond.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};

@@ -19,7 +19,7 @@ const INTERVAL: Ns = 1_000_000_000;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Heard {
     pub lines: Vec<String>,
-    /// What a person is shown of them.
+    /// The texts of them that a person sees.
     pub texts: Vec<String>,
 }
 

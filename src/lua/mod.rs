@@ -1,4 +1,4 @@
-//! Scripts of sysbench's: LuaJIT with sysbench's API, whose requests whoever runs a script does.
+//! Scripts of sysbench's: LuaJIT with sysbench's API. The caller does the requests of a script.
 //!
 //! One VM a thread, an environment and a coroutine a client. The prelude (`prelude.lua`) is the API; it yields
 //! requests, and is resumed with replies. docs/dev/lua.md has the decisions.

@@ -64,7 +64,7 @@ pub(crate) enum Request {
     Restart(String),
     /// One more of a counter of sysbench's.
     Count(u32),
-    /// Whether the last answer has further results, and the next of them.
+    /// A question for further results of the last answer, and the next of them.
     HasMore(usize),
     Further(usize),
 }
@@ -411,7 +411,7 @@ impl Drop for State {
     }
 }
 
-/// Adds to LuaJIT's words for a lack of memory how much there is.
+/// Adds the limit to LuaJIT's words for a lack of memory.
 fn explain(words: String) -> String {
     if words.ends_with(OUT_OF_MEMORY) {
         let max = MEMORY_MAX >> 20;

@@ -369,8 +369,8 @@ fn own_options(values: &OptionValues) -> Vec<(String, ScriptValue)> {
     options
 }
 
-/// Reads the options that a script declares; sysbench's words for one that is wrong. A script that knows of no
-/// options takes all, as texts.
+/// Reads the options that a script declares; an error has sysbench's words. A script that declares none takes all,
+/// as texts.
 pub(super) fn script_options(
     declared: Option<&[Declared]>,
     call: &ScriptCall,

@@ -1,5 +1,5 @@
-//! Scripts: where they lie, and which are the stock ones of sysbench, by the checksum of their text without the
-//! first line, which packagers change.
+//! The places of scripts, and the stock ones of sysbench, known by the checksum of their text without the first
+//! line, which packagers change.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ const STOCK: [(&str, &[&str]); 14] = [
     (OLD_COMMON, &["eb5563a051148a58", "3cd8290e0850578e"]),
 ];
 
-/// Returns whether the file at this path has another text than the stock script of the name, or none that can be read.
+/// Returns whether the file at this path differs from the stock script of the name, or cannot be read.
 fn is_another(name: &str, path: &str) -> bool {
     let Ok(text) = std::fs::read(path) else { return true };
     let begin = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1);
@@ -77,8 +77,8 @@ impl Places {
         Places { usual, stock, always: read("LOADGEN_LUA").is_some_and(|word| word == "always") }
     }
 
-    /// Returns where modules are looked for before loadgen's own: those of the installed sysbench are among them if
-    /// they are to be run, or were changed.
+    /// Returns the places of modules that come before loadgen's own. Those of the installed sysbench are among them
+    /// if they are to be run, or were changed.
     pub(super) fn package_path(&self) -> String {
         let changed =
             || find_module(&self.stock, COMMON).is_some_and(|path| is_another(COMMON, &path));
@@ -122,7 +122,7 @@ impl Places {
         }
     }
 
-    /// Returns whether the module that a stock script loads is another one.
+    /// Returns whether a stock script would load a changed module.
     fn module_differs(&self, name: &str, path: &str) -> bool {
         let module = match name {
             BULK | COMMON => return false,
