@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::shared::{DisplayArgs, HostArgs, RankFlags, listen, summary_paths};
+use super::shared::{ClientArgs, DisplayArgs, listen, summary_paths};
 use crate::error::{Error, Result, line};
 use crate::mysql::ConnectionArgs;
 use crate::plan::experiment::{Overrides, program};
@@ -11,7 +11,7 @@ use crate::plan::units::parse_percent;
 use crate::plan::value;
 use crate::report::{Metric, Question};
 use crate::run::recheck::{self, Recheck};
-use crate::run::{Invocation, print_data, profile};
+use crate::run::{print_data, profile};
 
 const PROFILE: &str = r#"
   name = "ab"
@@ -54,15 +54,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..1 << 53))]
     pub seed: Option<u64>,
 
-    /// Result of loadgen calibrate on this host [default: its own default]
-    #[arg(long, value_name = "FILE")]
-    pub calibration: Option<PathBuf>,
-
     #[command(flatten)]
-    pub hosts: HostArgs,
-
-    #[command(flatten)]
-    pub ranks: RankFlags,
+    pub clients: ClientArgs,
 
     #[command(flatten)]
     pub display: DisplayArgs,
@@ -76,10 +69,9 @@ pub(crate) struct RunArgs {
 }
 
 pub(super) fn run(args: RunArgs) -> Result<()> {
-    let RunArgs { profile, overrides, list, seed, calibration, display, label, .. } = args;
-    let (connection, hosts) = (args.connection, args.ranks.wanted(args.hosts)?);
-    let (progress, out) = (display.progress(), overrides.out.clone());
-    let invocation = Invocation { progress, stop: &listen()?, out, calibration, hosts };
+    let RunArgs { profile, overrides, list, seed, clients, display, label, connection } = args;
+    let stop = &listen()?;
+    let invocation = clients.invocation(&display, stop, overrides.out.clone())?;
     let source = profile::Source { profile, connection, label };
     profile::run(source, overrides, seed, list, invocation)
 }
@@ -163,15 +155,8 @@ pub(crate) struct RecheckArgs {
     #[arg(long)]
     pub list: bool,
 
-    /// As for `loadgen run`
-    #[arg(long, value_name = "FILE")]
-    pub calibration: Option<PathBuf>,
-
     #[command(flatten)]
-    pub hosts: HostArgs,
-
-    #[command(flatten)]
-    pub ranks: RankFlags,
+    pub clients: ClientArgs,
 
     #[command(flatten)]
     pub display: DisplayArgs,
@@ -185,11 +170,9 @@ pub(crate) struct RecheckArgs {
 }
 
 pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
-    let (progress, calibration) = (args.display.progress(), args.calibration);
+    let stop = &listen()?;
     // The first directory of the paths is chosen later.
-    let (stop, out) = (&listen()?, PathBuf::new());
-    let hosts = args.ranks.wanted(args.hosts)?;
-    let invocation = Invocation { progress, stop, out, calibration, hosts };
+    let invocation = args.clients.invocation(&args.display, stop, PathBuf::new())?;
     let RecheckArgs {
         paths,
         profile,

@@ -1,6 +1,7 @@
 //! Flags and steps that several verbs share.
 
 use std::ffi::OsStr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -13,6 +14,7 @@ use crate::observe::require_descriptors;
 use crate::plan::defaults;
 use crate::plan::value::Length;
 use crate::progress::{Progress, say, wipe};
+use crate::run::Invocation;
 use crate::stop::{Stop, kill_all};
 use crate::terms::Launcher;
 
@@ -83,6 +85,45 @@ impl RankFlags {
         let token = Token::new(token.as_deref().map(OsStr::as_encoded_bytes))?;
         let wait = ranks_wait.unwrap_or(RANKS_WAIT).0;
         Ok(Some(ClientHosts::Launched(Box::new(Launched { of, meeting, token, wait }))))
+    }
+}
+
+/// Flags of whatever measures workloads.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct ClientArgs {
+    /// Result of loadgen calibrate on this host [default: its own default]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+
+    /// Serve numbers of the running step to Prometheus: [ADDRESS:]PORT, on 127.0.0.1 without an address
+    #[arg(long, value_name = "PORT", value_parser = parse_listen)]
+    pub openmetrics: Option<SocketAddr>,
+
+    #[command(flatten)]
+    pub hosts: HostArgs,
+
+    #[command(flatten)]
+    pub ranks: RankFlags,
+}
+
+fn parse_listen(text: &str) -> std::result::Result<SocketAddr, String> {
+    if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse() {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    text.parse().map_err(|_| "9464, 0.0.0.0:9464 or [::1]:9464; port 0 is a free one".to_owned())
+}
+
+impl ClientArgs {
+    pub(super) fn invocation<'a>(
+        self,
+        display: &DisplayArgs,
+        stop: &'a Stop,
+        out: PathBuf,
+    ) -> Result<Invocation<'a>> {
+        let hosts = self.ranks.wanted(self.hosts)?;
+        let (progress, calibration) = (display.progress(), self.calibration);
+        let openmetrics = self.openmetrics;
+        Ok(Invocation { progress, stop, out, calibration, hosts, openmetrics, exporter: None })
     }
 }
 

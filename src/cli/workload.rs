@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Arg, ArgMatches, Command};
 
-use super::shared::{DisplayArgs, HostArgs, RankFlags, listen};
+use super::shared::{ClientArgs, DisplayArgs, listen};
 use crate::error::{Error, Result};
 use crate::hosts::ClientHosts;
 use crate::mysql::ConnectionArgs;
@@ -17,7 +17,7 @@ use crate::plan::value::{RowsOrAuto, Whole};
 use crate::plan::{Plan, defaults, value};
 use crate::run::measure::{self, MeasureRequest};
 use crate::run::steps::Job;
-use crate::run::{Invocation, Place, print_data, random};
+use crate::run::{Place, print_data, random};
 use crate::sandbox::Spec;
 use crate::workload::{OPTION_MAX, Schema, Workload, builtin};
 
@@ -26,15 +26,8 @@ pub(crate) struct WorkloadArgs {
     #[command(flatten)]
     pub knobs: Knobs,
 
-    /// Result of loadgen calibrate on this host [default: its own default]
-    #[arg(long, value_name = "FILE")]
-    pub calibration: Option<PathBuf>,
-
     #[command(flatten)]
-    pub hosts: HostArgs,
-
-    #[command(flatten)]
-    pub ranks: RankFlags,
+    pub clients: ClientArgs,
 
     #[command(flatten)]
     pub measure: MeasureArgs,
@@ -133,19 +126,15 @@ impl MeasureArgs {
     }
 
     /// Measures the job on its server, or lists it.
-    fn run(
-        self,
-        asked: &MeasureRequest<'_>,
-        calibration: Option<PathBuf>,
-        hosts: Option<ClientHosts>,
-        random_seed: bool,
-    ) -> Result<()> {
+    fn run(self, asked: &MeasureRequest<'_>, clients: ClientArgs, random_seed: bool) -> Result<()> {
         self.check_sandboxes(asked)?;
+        let stop = &listen()?;
+        let invocation = clients.invocation(&self.display, stop, self.out)?;
+        let hosts = invocation.hosts.as_ref();
         if hosts.is_some() && !self.sandbox.is_empty() {
             return Err(Error::usage("--sandbox: other hosts do not reach a private server")
                 .hint("--host names a server that all of --hosts or --ranks reach"));
         }
-        let out = self.out;
         // An empty word means the program of PATH.
         let sandbox = |word: OsString| Spec {
             program: (!word.is_empty()).then(|| PathBuf::from(word)),
@@ -154,14 +143,14 @@ impl MeasureArgs {
         };
         let sandboxes = self.sandbox.into_iter().map(sandbox).collect();
         let place = Place { connection: self.connection, sandboxes, probe: self.probe };
-        if self.list && hosts.as_ref().is_some_and(ClientHosts::are_led_elsewhere) {
+        if self.list && hosts.is_some_and(ClientHosts::are_led_elsewhere) {
             return Ok(());
         }
         if self.list {
-            return print_data(&measure::list(asked, &place, &out, hosts.as_ref(), random_seed)?);
+            let out = &invocation.out;
+            return print_data(&measure::list(asked, &place, out, hosts, random_seed)?);
         }
-        let (progress, stop) = (self.display.progress(), &listen()?);
-        measure::run(asked, &place, Invocation { progress, stop, out, calibration, hosts })
+        measure::run(asked, &place, invocation)
     }
 }
 
@@ -195,8 +184,7 @@ pub(super) fn sweep(
     let (slo_resolution, yes) = (slo_resolution.unwrap_or(0.05), false);
     let (label, notes) = (args.measure.label.clone(), args.measure.notes.clone());
     let request = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution, yes };
-    let hosts = args.ranks.wanted(args.hosts)?;
-    args.measure.run(&request, args.calibration, hosts, seed.is_none())
+    args.measure.run(&request, args.clients, seed.is_none())
 }
 
 const HEADING: &str = "Options of this workload";
@@ -318,7 +306,7 @@ pub(super) fn load(args: LoadArgs) -> Result<()> {
     let (job, gates, slo) = (Job::Load { spec: &spec, force }, Vec::new(), Vec::new());
     let request =
         MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution: 0.0, yes };
-    measure.run(&request, None, None, false)
+    measure.run(&request, ClientArgs::default(), false)
 }
 
 #[cfg(test)]

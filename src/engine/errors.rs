@@ -179,6 +179,14 @@ pub(crate) struct Failures {
     pub window_abandoned: u64,
 }
 
+/// Adds errors to the sum of their class.
+pub(crate) fn add_class(sums: &mut Vec<(ErrorClass, u64)>, class: &ErrorClass, count: u64) {
+    match sums.iter_mut().find(|(known, _)| known == class) {
+        Some((_, sum)) => *sum = sum.saturating_add(count),
+        None => sums.push((class.clone(), count)),
+    }
+}
+
 impl Failures {
     pub(crate) fn count_refused_reconnect(&mut self, refused: &OpError) {
         self.count(ErrorCount { class: ErrorClass::Connect, ..refused.count() });
@@ -195,6 +203,15 @@ impl Failures {
             let last = &mut self.errors[KINDS_MAX - 1];
             last.count = last.count.saturating_add(new.count);
         }
+    }
+
+    /// Adds up the errors by class; of none it allocates nothing.
+    pub(crate) fn by_class(&self) -> Vec<(ErrorClass, u64)> {
+        let mut sums = Vec::new();
+        for error in &self.errors {
+            add_class(&mut sums, &error.class, error.count);
+        }
+        sums
     }
 
     pub(crate) fn name_host(&mut self, host: &str) {

@@ -43,9 +43,10 @@ use crate::summary::{
     ClientHost, ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
     TableOps,
 };
+use crate::terms::ErrorClass;
 
 pub use errors::{ClientAction, EndReason};
-pub(crate) use errors::{OutageWatch, name_host};
+pub(crate) use errors::{OutageWatch, add_class, name_host};
 pub(crate) use pacing::StepWindow;
 pub use part::Elsewhere;
 pub(crate) use part::{OrderedPlan, Part, PartChannels, PartOrder};
@@ -84,10 +85,16 @@ pub trait Observer {
 
     fn interval(&self, interval: &RecordedInterval, queue: QueueLength);
 
+    /// Takes an interval of one host, where several have the clients.
+    fn host_interval(&self, _host: &str, _interval: &RecordedInterval) {}
+
+    /// Takes the errors of one thread or host so far.
+    fn errors(&self, _source: usize, _by_class: &[(ErrorClass, u64)]) {}
+
     fn end(&self, reason: &EndReason);
 
-    /// Takes a line of a script about a request that failed.
-    fn said(&self, line: &str);
+    /// Takes a line of a script about a request that failed; false if it shows none.
+    fn said(&self, line: &str) -> bool;
 }
 
 pub struct MeasuredStep {

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::mysql::ServerLink;
 use crate::observe::{Ns, RecordedInterval};
 use crate::summary::LedgerEntry;
+use crate::terms::ErrorClass;
 
 /// The interval at which a thread checks for an early end. One timer ticks for all threads: one in each
 /// thread's own runtime costs 2.7 us an operation with one client.
@@ -91,7 +92,7 @@ pub(crate) enum ThreadEvent {
 }
 
 /// The successes and errors that a thread saw since its last report, one a tick.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ServiceReport {
     /// It saw all until then; `Ns::MAX` when it has ended.
     pub until: Ns,
@@ -102,6 +103,9 @@ pub(crate) struct ServiceReport {
     pub queue: Option<QueueLength>,
     /// A client sleeps because its script says so: no server is silent then.
     pub asleep: bool,
+    /// Its errors so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<(ErrorClass, u64)>,
 }
 
 /// The approximate queue of an open loop.
@@ -242,6 +246,7 @@ mod tests {
                 seen,
                 queue,
                 asleep: true,
+                errors: vec![(ErrorClass::Lost, 2)],
             }),
             ThreadEvent::Interval(Box::new(interval())),
             ThreadEvent::Abort(7, OpError::Failure(refusal(), asked)),

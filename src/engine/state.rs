@@ -207,7 +207,8 @@ impl ThreadState {
         seen.extend(recorder.take_successes().map(|s| (s.first, Event::Success(s.last))));
         let ops = recorder.ops();
         let asleep = self.sleeping.get() > 0;
-        self.tell(ThreadEvent::Service(ServiceReport { until, ops, seen, queue, asleep }));
+        let errors = self.failures.borrow().by_class();
+        self.tell(ThreadEvent::Service(ServiceReport { until, ops, seen, queue, asleep, errors }));
     }
 
     fn queue(&self, pacing: &Pacing, now: Ns) -> QueueLength {

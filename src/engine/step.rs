@@ -452,6 +452,10 @@ impl<'a> Running<'a> {
                 (self.seen.ops, self.seen.errors) =
                     (self.seen.ops + ops, self.seen.errors + errors);
                 let answers = interval.events.as_ref().map_or(0, |events| events.answers());
+                if let (Some(all), Some(observer)) = (self.context.elsewhere, self.context.observer)
+                {
+                    observer.host_interval(&all.names[thread], &interval);
+                }
                 let complete = self.timeline.add(thread, *interval);
                 self.complete(&complete);
                 self.progress.measuring(|| self.line.state(*self.channels.window.borrow()));
@@ -488,10 +492,11 @@ impl<'a> Running<'a> {
             ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
             ThreadEvent::Warm => self.seen.warm += 1,
-            ThreadEvent::Said(line) => match self.context.observer {
-                Some(observer) => observer.said(&line),
-                None => self.progress.warn_once(&line),
-            },
+            ThreadEvent::Said(line) => {
+                if !self.context.observer.is_some_and(|observer| observer.said(&line)) {
+                    self.progress.warn_once(&line);
+                }
+            }
             ThreadEvent::Late(error) => {
                 self.end_early(Outcome::Aborted, self.on_host(thread, error));
             }
@@ -549,7 +554,8 @@ impl<'a> Running<'a> {
     }
 
     fn take_report(&mut self, thread: usize, report: ServiceReport) {
-        let ServiceReport { until, ops, mut seen, queue, asleep: _ } = report;
+        let ServiceReport { until, ops, mut seen, queue, asleep: _, errors } = report;
+        self.context.observer.iter().for_each(|observer| observer.errors(thread, &errors));
         if let Some(all) = self.context.elsewhere {
             name_host(&mut seen, &all.names[thread]);
         }

@@ -55,7 +55,9 @@ impl Observer for Watched {
         self.ends.set(self.ends.get() + 1);
     }
 
-    fn said(&self, _: &str) {}
+    fn said(&self, _: &str) -> bool {
+        true
+    }
 }
 
 pub(super) fn plan_of(workload: &str, clients: u32, stop: StopAt) -> Plan {

@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::{Part, QueueLength, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage};
+use crate::engine::{
+    Part, QueueLength, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage, add_class,
+};
 use crate::observe::{Ns, RecordedInterval, Timeline};
 use crate::terms::add;
 
@@ -11,8 +13,8 @@ use crate::terms::add;
 const REPORT: Duration = Duration::from_millis(200);
 
 pub(super) struct Merge {
-    /// By thread: how far it has reported, its ops, its queue.
-    reported: Vec<(Ns, u64, Option<QueueLength>)>,
+    /// The last report of each thread, without what it saw.
+    reported: Vec<ServiceReport>,
     /// Successes and errors since the last report, and whether a client slept.
     report: ServiceReport,
     reported_at: Instant,
@@ -28,14 +30,8 @@ impl Merge {
 
     fn of(threads: usize, statements: usize) -> Merge {
         Merge {
-            reported: vec![(0, 0, None); threads],
-            report: ServiceReport {
-                until: 0,
-                ops: 0,
-                seen: Vec::new(),
-                queue: None,
-                asleep: false,
-            },
+            reported: vec![ServiceReport::default(); threads],
+            report: ServiceReport::default(),
             reported_at: Instant::now(),
             timeline: Timeline::new(threads, statements, Ns::MAX),
             warm: 0,
@@ -62,23 +58,24 @@ impl Merge {
     }
 
     fn service(&mut self, thread: usize, report: ServiceReport) -> Option<ThreadEvent> {
-        self.reported[thread] = (report.until, report.ops, report.queue);
-        self.report.seen.extend(report.seen);
         self.report.asleep |= report.asleep;
-        let until =
-            self.reported.iter().map(|(until, ..)| *until).min().expect("a part has threads");
+        self.report.seen.extend(report.seen);
+        self.reported[thread] = ServiceReport { seen: Vec::new(), ..report };
+        let until = self.reported.iter().map(|of| of.until).min().expect("a part has threads");
         let due = self.reported_at.elapsed() >= REPORT || until == Ns::MAX;
         due.then(|| {
             self.reported_at = Instant::now();
-            let ops = self.reported.iter().map(|(_, ops, _)| ops).sum();
-            let mut queue = None;
-            for of in self.reported.iter().filter_map(|(.., queue)| queue.as_ref()) {
-                let all: &mut QueueLength = queue.get_or_insert_default();
-                add!(all, of; waiting, busy);
+            let mut all = std::mem::take(&mut self.report);
+            all.until = until;
+            for of in &self.reported {
+                all.ops += of.ops;
+                if let Some(of) = &of.queue {
+                    let queue: &mut QueueLength = all.queue.get_or_insert_default();
+                    add!(queue, of; waiting, busy);
+                }
+                of.errors.iter().for_each(|(class, n)| add_class(&mut all.errors, class, *n));
             }
-            let seen = std::mem::take(&mut self.report.seen);
-            let asleep = std::mem::take(&mut self.report.asleep);
-            ThreadEvent::Service(ServiceReport { until, ops, seen, queue, asleep })
+            ThreadEvent::Service(all)
         })
     }
 

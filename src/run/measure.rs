@@ -163,12 +163,13 @@ pub(crate) fn run(
         search = start.map(|start| describe_search(&args.slo, *start, args.slo_resolution));
         ceiling = calibration::find(&mut invocation)?;
     }
-    let Invocation { mut progress, stop, out, .. } = invocation;
+    let Invocation { mut progress, stop, out, exporter, .. } = invocation;
     let mut steps = Steps {
         prefix,
         level: &args.slo,
         forecast: args.forecast(place.sandboxes.len().max(1)),
         ranks: ranks.as_mut(),
+        exporter: exporter.clone(),
         ..Steps::new(own_plan.as_ref().map_or(args.job, Job::Sweep), &store, &mut progress)?
     };
     steps.facts.notes = args.notes.iter().cloned().collect();
@@ -189,6 +190,7 @@ pub(crate) fn run(
     let all = steps.summaries.iter().collect();
     let gated = check_gates(std::iter::once((all, args.gates.as_slice())), steps.progress);
     tell_end(args, place, ended.is_ok(), &mut steps, &out);
+    exporter.iter().for_each(|exporter| exporter.wait_for_last_scrape(stop, steps.progress));
     finish([ended, printed, gated], steps.progress)
 }
 

@@ -7,8 +7,10 @@ mod forecast;
 mod in_profile;
 mod live;
 pub(crate) mod measure;
+mod openmetrics;
 pub(crate) mod profile;
 pub(crate) mod recheck;
+mod scrape;
 mod servers;
 mod slo;
 pub mod steps;
@@ -16,12 +18,15 @@ mod summarise;
 
 use std::fs::Permissions;
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use console::Style;
 use jiff::Timestamp;
 
+use self::openmetrics::Exporter;
 use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
 use crate::hosts::{self, ClientHosts, Ranks, Words};
 use crate::mysql::{ConnectOptions, ConnectionArgs};
@@ -41,12 +46,20 @@ pub(crate) struct Invocation<'a> {
     pub(crate) calibration: Option<PathBuf>,
     /// None where the clients are of this process.
     pub(crate) hosts: Option<ClientHosts>,
+    /// Where the running step is to be served.
+    pub(crate) openmetrics: Option<SocketAddr>,
+    pub(crate) exporter: Option<Arc<Exporter>>,
 }
 
 impl Invocation<'_> {
     fn begin(&mut self) -> Result<Store> {
         warn_of_debug_build(&mut self.progress);
         raise_descriptor_limit()?;
+        if let Some(at) = self.openmetrics {
+            let exporter = Exporter::start(at)?;
+            self.progress.note(&format!("metrics at http://{}/metrics", exporter.address));
+            self.exporter = Some(Arc::new(exporter));
+        }
         Store::open(&self.out)
     }
 
@@ -357,6 +370,8 @@ mod tests {
             out: PathBuf::new(),
             calibration: None,
             hosts: Some(ClientHosts::Started(Wanted::default())),
+            openmetrics: None,
+            exporter: None,
         };
         let refused = invocation.start_ranks(std::iter::once(&Plan { script, ..plan }));
         assert_eq!(refused.err().map(|error| error.kind()), Some(Kind::Usage));

@@ -9,9 +9,11 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::forecast::Forecast;
 use super::in_profile::InProfile;
+use super::openmetrics::Exporter;
 use super::servers::{AcquiredServer, Servers, check_addresses, find_servers};
 use super::steps::{Job, Steps};
 use super::summarise::JobFacts;
@@ -126,6 +128,8 @@ pub(crate) fn run(
     let printed = print(tables, &done, &invocation.out, progress.is_quiet());
     let judged = judge_parts(&experiment, &earlier, &mut progress);
     tell_end(saved, &experiment, &earlier, out, &mut progress);
+    let exporter = invocation.exporter.iter();
+    exporter.for_each(|exporter| exporter.wait_for_last_scrape(stop, &mut progress));
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 
@@ -308,6 +312,7 @@ pub(super) struct Legs<'a> {
     fell: usize,
     forecast: Forecast,
     ranks: Option<Ranks>,
+    exporter: Option<Arc<Exporter>>,
     pub(super) saved: usize,
 }
 
@@ -320,7 +325,7 @@ impl<'a> Legs<'a> {
         ranks: Option<Ranks>,
     ) -> Result<Legs<'a>> {
         let calibration = calibration::find(invocation)?;
-        let Invocation { progress, stop, .. } = invocation;
+        let Invocation { progress, stop, exporter, .. } = invocation;
         let servers = Servers::new(experiment, stop, progress)?;
         let (taken, fell) = (None, earlier.fell.len());
         let (run_id, offset) = match &earlier.run {
@@ -339,6 +344,7 @@ impl<'a> Legs<'a> {
             fell,
             forecast: Forecast::default(),
             ranks,
+            exporter: exporter.clone(),
             saved: 0,
         })
     }
@@ -440,6 +446,7 @@ impl<'a> Legs<'a> {
             flush,
             forecast: std::mem::take(&mut self.forecast),
             ranks: self.ranks.as_mut(),
+            exporter: self.exporter.clone(),
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();

@@ -16,13 +16,14 @@ use super::before::{
 use super::conditions::{Watch, WindowWatch};
 use super::forecast::Forecast;
 use super::live::{percentile, table};
+use super::openmetrics::Exporter;
 use super::summarise::{
     Described, JobFacts, Measured, StepFacts, describe_load, describe_sweep, describe_timed,
     summarise,
 };
 use super::{finish, keep, random};
 use crate::commands::{self, beside};
-use crate::engine::{self, MeasuredStep, Readings, ServerReading, StepContext};
+use crate::engine::{self, MeasuredStep, Observer, Readings, ServerReading, StepContext};
 use crate::error::{Error, Result};
 use crate::hosts::Ranks;
 use crate::judge::{self, is_another, no_result};
@@ -68,7 +69,8 @@ pub struct Steps<'a> {
     pub(crate) forecast: Forecast,
     /// True if dirty pages of the fill must be flushed before the next step.
     pub(crate) flush: bool,
-    pub(crate) observer: Option<&'a dyn engine::Observer>,
+    pub(crate) observer: Option<&'a dyn Observer>,
+    pub(crate) exporter: Option<Arc<Exporter>>,
     /// The processes of other hosts that have the clients.
     pub(crate) ranks: Option<&'a mut Ranks>,
     pub(crate) saved: usize,
@@ -98,6 +100,7 @@ impl<'a> Steps<'a> {
             forecast: Forecast::default(),
             flush: false,
             observer: None,
+            exporter: None,
             ranks: None,
             saved: 0,
             summaries: Vec::new(),
@@ -321,6 +324,11 @@ impl<'a> Steps<'a> {
         at: &mut PreparedServer<'_>,
         step: &Step,
     ) -> Result<StepResult> {
+        let exporter = self.exporter.clone();
+        if let Some(exporter) = &exporter {
+            let facts = StepFacts { job: &self.facts, server: at, step };
+            exporter.begin_step(facts.label(), plan, step);
+        }
         let label = self.facts.label.as_deref();
         self.progress.table(|| table(label, plan, step, &self.summaries));
         let (window, opened) = watch::channel(None);
@@ -347,7 +355,7 @@ impl<'a> Steps<'a> {
             log: self.log.clone(),
             first_write: &first_write,
             window,
-            observer: self.observer,
+            observer: self.observer.or(exporter.as_deref().map(|all| all as &dyn Observer)),
             elsewhere: None,
             later: self.forecast.later(step.place),
         };
@@ -359,6 +367,7 @@ impl<'a> Steps<'a> {
         };
         // Also if there was no window.
         window.send_replace(None);
+        exporter.iter().for_each(|exporter| exporter.end_step());
         let commands = beside::end(beside).await;
         let mut run = run?;
         let after = &mut run.readings.changed;

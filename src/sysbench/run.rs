@@ -303,8 +303,9 @@ impl Observer for Report<'_> {
         }
     }
 
-    fn said(&self, line: &str) {
+    fn said(&self, line: &str) -> bool {
         locked(self.log).fatal(&[line.to_owned()]);
+        true
     }
 
     fn end(&self, reason: &EndReason) {

@@ -11,6 +11,7 @@ mod ledger;
 mod limits;
 mod live;
 mod network;
+mod openmetrics;
 mod pacing;
 mod page;
 mod ranks;

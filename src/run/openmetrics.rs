@@ -1,0 +1,313 @@
+//! The running step as OpenMetrics 1.0, for `--openmetrics`. The counters are those of one step and begin
+//! again with the next one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::scrape;
+use crate::engine::{EndReason, Observer, QueueLength, add_class};
+use crate::error::{Error, Result};
+use crate::observe::{RecordedInterval, Times, seconds};
+use crate::plan::{Plan, Step};
+use crate::progress::Progress;
+use crate::stop::{Stop, locked};
+use crate::summary::Phase;
+use crate::terms::ErrorClass;
+
+/// The most that the end of a run waits for the scrape that sees its last numbers.
+const LAST_SCRAPE: Duration = Duration::from_secs(20);
+const QUANTILES: [&str; 6] = ["0.5", "0.9", "0.95", "0.99", "0.999", "1"];
+const PHASES: [&str; 5] = ["opening", "warmup", "measure", "drain", "done"];
+
+type Labels = Vec<(&'static str, String)>;
+
+/// What a scrape shows, served by a thread of its own.
+pub(crate) struct Exporter {
+    shown: Arc<Shown>,
+    pub address: SocketAddr,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    live: Mutex<Live>,
+    scrapes: Mutex<Scrapes>,
+}
+
+#[derive(Debug, Default)]
+struct Scrapes {
+    last: Option<Instant>,
+    /// Time between the last two.
+    every: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct Live {
+    step: Option<LiveStep>,
+}
+
+/// The numbers of one step.
+#[derive(Debug)]
+struct LiveStep {
+    labels: Labels,
+    clients: u32,
+    place: u32,
+    of: u32,
+    rate: Option<f64>,
+    phase: &'static str,
+    ops: u64,
+    statements: u64,
+    /// Since the step's start, by thread or host.
+    errors: Vec<Vec<(ErrorClass, u64)>>,
+    /// The hosts of the clients, where there are several, and their operations.
+    hosts: BTreeMap<String, u64>,
+    last: Option<LastInterval>,
+}
+
+#[derive(Debug)]
+struct LastInterval {
+    ops_per_s: f64,
+    statements_per_s: f64,
+    /// Seconds by kind of time and quantile; none of an interval without operations.
+    latency_s: Vec<(&'static str, &'static str, f64)>,
+    queue: Option<QueueLength>,
+}
+
+impl Exporter {
+    /// Listens, and serves from now on.
+    pub(crate) fn start(at: SocketAddr) -> Result<Exporter> {
+        let refused = |e: std::io::Error| {
+            Error::usage(format!("--openmetrics {at}: {e}"))
+                .hint("another address of this host and port; port 0 is a free one")
+        };
+        let listener = std::net::TcpListener::bind(at).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let shown = Arc::<Shown>::default();
+        let serving = Arc::clone(&shown);
+        let thread = thread::Builder::new().name("openmetrics".to_owned());
+        thread.spawn(move || scrape::serve(listener, &serving)).map_err(refused)?;
+        Ok(Exporter { shown, address })
+    }
+
+    /// Shows a step from its beginning.
+    pub(super) fn begin_step(&self, label: String, plan: &Plan, step: &Step) {
+        let labels = vec![("label", label), ("workload", plan.workload.name.clone())];
+        locked(&self.shown.live).step = Some(LiveStep {
+            labels,
+            clients: step.clients,
+            place: step.place,
+            of: step.of,
+            rate: step.rate,
+            phase: PHASES[0],
+            ops: 0,
+            statements: 0,
+            errors: Vec::new(),
+            hosts: BTreeMap::new(),
+            last: None,
+        });
+    }
+
+    /// Shows that the step has ended; its counters stay.
+    pub(super) fn end_step(&self) {
+        self.update(|step| (step.phase, step.last) = (PHASES[4], None));
+    }
+
+    /// Waits until a scraper has seen the end, if one comes from time to time.
+    pub(super) fn wait_for_last_scrape(&self, stop: &Stop, progress: &mut Progress) {
+        let now = Instant::now();
+        let Scrapes { last, every } = *locked(&self.shown.scrapes);
+        let (Some(last), Some(every)) = (last, every) else { return };
+        let until = last + (every + every / 4).min(LAST_SCRAPE);
+        if until > now + Duration::from_secs(1) {
+            progress.note_to_person("waiting for the last scrape");
+        }
+        let was_seen = || locked(&self.shown.scrapes).last.is_some_and(|at| at > now);
+        while Instant::now() < until && !was_seen() && stop.asked().is_none() {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn update(&self, change: impl FnOnce(&mut LiveStep)) {
+        if let Some(step) = &mut locked(&self.shown.live).step {
+            change(step);
+        }
+    }
+}
+
+impl Observer for Exporter {
+    fn started(&self) {
+        self.update(|step| step.phase = PHASES[1]);
+    }
+
+    fn interval(&self, interval: &RecordedInterval, queue: QueueLength) {
+        let per_s = |n: u64| n as f64 / seconds((interval.end - interval.start).max(1));
+        let paced = interval.paced.as_deref();
+        let times = [
+            ("service", Some(&interval.service)),
+            ("response", paced.map(|paced| &paced.response)),
+        ];
+        let latency = times.into_iter().filter_map(|(kind, times)| Some((kind, times?)));
+        let last = LastInterval {
+            ops_per_s: per_s(interval.ops),
+            statements_per_s: per_s(interval.statements),
+            latency_s: latency.flat_map(|(kind, times)| quantiles(kind, times)).collect(),
+            queue: paced.map(|_| queue),
+        };
+        self.update(|step| {
+            step.phase = match interval.phase {
+                Phase::Warmup => PHASES[1],
+                Phase::Measure => PHASES[2],
+                Phase::Drain => PHASES[3],
+            };
+            if interval.phase == Phase::Measure {
+                step.ops += interval.ops;
+                step.statements += interval.statements;
+            }
+            step.last = Some(last);
+        });
+    }
+
+    fn host_interval(&self, host: &str, interval: &RecordedInterval) {
+        if interval.phase == Phase::Measure {
+            self.update(|step| *step.hosts.entry(host.to_owned()).or_default() += interval.ops);
+        }
+    }
+
+    fn errors(&self, source: usize, by_class: &[(ErrorClass, u64)]) {
+        if by_class.is_empty() {
+            return;
+        }
+        self.update(|step| {
+            step.errors.resize(step.errors.len().max(source + 1), Vec::new());
+            step.errors[source] = by_class.to_vec();
+        });
+    }
+
+    fn end(&self, _: &EndReason) {}
+
+    fn said(&self, _: &str) -> bool {
+        false
+    }
+}
+
+fn quantiles(
+    kind: &'static str,
+    times: &Times,
+) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
+    QUANTILES.into_iter().filter_map(move |name| {
+        let quantile: f64 = name.parse().expect("they are numbers");
+        times.percentile_us(100.0 * quantile).map(|us| (kind, name, us / 1e6))
+    })
+}
+
+impl Shown {
+    /// Writes the page of a scrape.
+    pub(super) fn page(self: &Arc<Shown>) -> String {
+        {
+            let mut scrapes = locked(&self.scrapes);
+            let now = Instant::now();
+            scrapes.every = scrapes.last.map(|last| now - last).or(scrapes.every);
+            scrapes.last = Some(now);
+        }
+        let mut registry = Registry::with_prefix("loadgen");
+        registry.register_collector(Box::new(Arc::clone(self)));
+        let mut page = String::new();
+        text::encode(&mut page, &registry).expect("a String takes all");
+        page
+    }
+}
+
+/// Families of one step; each member has the step's labels and those of its own.
+struct Families<'a, 'e> {
+    encoder: DescriptorEncoder<'e>,
+    labels: &'a Labels,
+}
+
+impl Families<'_, '_> {
+    fn write<T: EncodeMetric>(
+        &mut self,
+        (name, help, unit): (&str, &str, Option<&Unit>),
+        members: impl IntoIterator<Item = (Labels, T)>,
+    ) -> fmt::Result {
+        let mut members = members.into_iter().peekable();
+        let Some((_, first)) = members.peek() else { return Ok(()) };
+        let kind: MetricType = first.metric_type();
+        let mut family = self.encoder.encode_descriptor(name, help, unit, kind)?;
+        for (own, member) in members {
+            let labels: Labels = self.labels.iter().cloned().chain(own).collect();
+            member.encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn count(
+        &mut self,
+        name: &str,
+        help: &str,
+        members: impl IntoIterator<Item = (Labels, u64)>,
+    ) -> fmt::Result {
+        let members = members.into_iter().map(|(labels, n)| (labels, ConstCounter::new(n)));
+        self.write((name, help, None), members)
+    }
+
+    fn gauge<N: EncodeGaugeValue>(&mut self, name: &str, help: &str, value: N) -> fmt::Result {
+        self.write((name, help, None), [(Vec::new(), ConstGauge::new(value))])
+    }
+}
+
+impl Collector for Shown {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        let live = locked(&self.live);
+        let Some(step) = &live.step else { return Ok(()) };
+        let mut to = Families { encoder, labels: &step.labels };
+        to.count("operations", "Operations of the step's window", [(Vec::new(), step.ops)])?;
+        to.count("statements", "Statements of the step's window", [(Vec::new(), step.statements)])?;
+        let by_host = step.hosts.iter().map(|(host, ops)| (vec![("host", host.clone())], *ops));
+        to.count("host_operations", "Operations of the step's window by client host", by_host)?;
+        to.count("errors", "Errors of the step in all its phases, by class", step.errors())?;
+        to.gauge("clients", "Clients of the step", step.clients)?;
+        to.gauge("step", "Place of the step among all, from 1", step.place)?;
+        to.gauge("steps", "Steps in all", step.of)?;
+        if let Some(rate) = step.rate {
+            to.gauge("target_operations_per_second", "Rate of an open loop's arrivals", rate)?;
+        }
+        let phase = |name: &str| (vec![("phase", name.to_owned())], u32::from(name == step.phase));
+        let phases = PHASES.into_iter().map(phase);
+        let phases = phases.map(|(labels, is)| (labels, ConstGauge::new(is)));
+        to.write(("phase", "1 for the phase of the step", None), phases)?;
+        let Some(last) = &step.last else { return Ok(()) };
+        to.gauge("operations_per_second", "Rate of the last interval", last.ops_per_s)?;
+        let rate = last.statements_per_s;
+        to.gauge("statements_per_second", "Rate of the last interval, QPS", rate)?;
+        if let Some(queue) = last.queue {
+            to.gauge("queue_length", "Arrivals of an open loop that wait", queue.waiting)?;
+        }
+        let latency = last.latency_s.iter().map(|(kind, quantile, s)| {
+            let labels = [("time", (*kind).to_owned()), ("quantile", (*quantile).to_owned())];
+            (labels.to_vec(), ConstGauge::new(*s))
+        });
+        let help = "Latency of operations in the last interval: from their issue (service), from their \
+                    intended instant (response)";
+        to.write(("latency", help, Some(&Unit::Seconds)), latency)
+    }
+}
+
+impl LiveStep {
+    fn errors(&self) -> Vec<(Labels, u64)> {
+        let mut sums = Vec::new();
+        self.errors.iter().flatten().for_each(|(class, n)| add_class(&mut sums, class, *n));
+        let named = |(class, n): (ErrorClass, u64)| (vec![("class", class.to_string())], n);
+        sums.into_iter().map(named).collect()
+    }
+}
