@@ -22,7 +22,7 @@ use super::setup::{
     Go, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
     ThreadMessage, tick,
 };
-use super::silence::{SilenceWatch, left_behind};
+use super::silence::{SilenceWatch, left_behind, name_thread};
 use super::summarise::LiveLine;
 use super::{Counted, MeasuredStep, Readings, StepContext};
 use crate::error::{Error, Result};
@@ -488,9 +488,12 @@ impl<'a> Running<'a> {
             ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
             ThreadEvent::Warm => self.seen.warm += 1,
-            ThreadEvent::Said(line) => match self.context.observer {
-                Some(observer) => observer.said(&line),
-                None => self.progress.warn_once(&line),
+            ThreadEvent::Said(line) => match (self.context.observer, self.context.elsewhere) {
+                (Some(observer), _) => observer.said(&line),
+                (None, None) => self.progress.warn_once(&line),
+                (None, Some(all)) => {
+                    self.progress.warn_once(&format!("{}: {line}", all.names[thread]));
+                }
             },
             ThreadEvent::Late(error) => {
                 self.end_early(Outcome::Aborted, self.on_host(thread, error));
@@ -521,11 +524,13 @@ impl<'a> Running<'a> {
     /// Goes on without a thread whose script does not come back. The window ended with the time.
     fn leave_behind(&mut self, thread: Option<usize>) {
         let Some(thread) = thread else { return };
-        let clients =
-            (thread..self.setup.job.step.clients as usize).step_by(self.setup.job.threads);
+        let who = self.context.elsewhere.map_or_else(
+            || name_thread(thread, &self.setup.job),
+            |all| format!("an engine thread of {}", all.names[thread]),
+        );
         self.channels.window.send_modify(|window| window.end = window.end.min(window.last));
         self.channels.ops.end();
-        self.seen.early.get_or_insert((Outcome::Aborted, left_behind(thread, clients.len())));
+        self.seen.early.get_or_insert((Outcome::Aborted, left_behind(&who)));
         self.lose(thread);
     }
 
