@@ -86,10 +86,11 @@ fn script_is_that_of_the_measuring_process_when_its_clients_are_on_several_hosts
     assert_eq!(threads.iter().map(|row| row.join(" ")).collect::<Vec<_>>(), expected);
     // What a script prints is no line of the ranks', and has the name of its host.
     for line in ["a: printed", "b: written", "c: executed"] {
-        assert_eq!(ended.stderr.lines().filter(|of| *of == line).count(), 20, "{}", ended.stderr);
+        assert!(ended.stderr.lines().any(|of| of == line), "{line}: {}", ended.stderr);
     }
-    for line in ["init", "done"] {
-        assert_eq!(ended.stderr.lines().filter(|of| *of == line).count(), 1, "{}", ended.stderr);
+    for word in ["init", "done"] {
+        let said = |line: &str| line.split(": ").last() == Some(word);
+        assert_eq!(ended.stderr.lines().filter(|of| said(of)).count(), 1, "{}", ended.stderr);
     }
 }
 
@@ -131,7 +132,7 @@ fn step_ends_when_an_event_on_a_host_never_returns() {
     assert_eq!(step.outcome, Outcome::Aborted, "{}", ended.stderr);
     assert!(step.totals.ops > 0 && step.hosts[0].ops > 0 && step.hosts[1].ops == 0);
     assert!(ended.stderr.contains("engine thread of b"), "{}", ended.stderr);
-    assert!(ended.took < Duration::from_mins(1), "{:?}", ended.took);
+    assert!(ended.took < Duration::from_mins(2), "{:?}", ended.took);
     until("the end of both", || ["a", "b"].iter().all(|name| kill(hosts.pid(name), None).is_err()));
 }
 
