@@ -7,6 +7,8 @@ use super::workload::WorkloadArgs;
 use super::workload::{MeasureArgs, sweep};
 use crate::error::{Error, Result};
 #[cfg(feature = "lua")]
+use crate::hosts::ClientHosts;
+#[cfg(feature = "lua")]
 use crate::mysql::{Env, resolve};
 #[cfg(feature = "lua")]
 use crate::plan::value::{RowsOrAuto, Whole};
@@ -87,9 +89,20 @@ fn run(args: LuaArgs) -> Result<()> {
         text: knobs.statements == Some(StatementMode::Text),
         goes_on: knobs.on_error.is_some_and(|policy| policy != OnError::Abort),
     };
+    if file == "-" && args.clients.ranks.ranks.is_some() {
+        return Err(Error::usage("--ranks: standard input comes to one rank alone")
+            .hint("name a file that all ranks have"));
+    }
     let script = NativeScript::parse(&file, &options, asked)?;
     match command {
-        Some(command) => run_command(script, &command, &args.measure),
+        Some(command) => {
+            // One host runs it, whoever has the clients later.
+            let hosts = args.clients.ranks.wanted(args.clients.hosts)?;
+            if hosts.as_ref().is_some_and(ClientHosts::are_led_elsewhere) {
+                return Ok(());
+            }
+            run_command(script, &command, &args.measure)
+        }
         None => measure(&script, args),
     }
 }

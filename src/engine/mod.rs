@@ -49,7 +49,7 @@ pub use errors::{ClientAction, EndReason};
 pub(crate) use errors::{OutageWatch, add_class, name_host};
 pub(crate) use pacing::StepWindow;
 pub use part::Elsewhere;
-pub(crate) use part::{OrderedPlan, Part, PartChannels, PartOrder};
+pub(crate) use part::{OrderedPlan, Part, PartChannels, PartOrder, with_script};
 pub(crate) use reading::{ServerReading, changes, run_on_thread};
 #[cfg(feature = "lua")]
 pub(crate) use script::{Runner, begin_main, end_main};

@@ -15,9 +15,11 @@ use super::pacing::StepWindow;
 use super::setup::{Go, StepSetup, ThreadEvent, ThreadMessage, tick};
 use super::thread;
 use crate::error::{Error, Result};
+#[cfg(feature = "lua")]
+use crate::lua::share_unique;
 use crate::mysql::{ServerLink, Tables};
 use crate::observe::Ns;
-use crate::plan::{Plan, Spread, Step, limits};
+use crate::plan::{AfterError, Plan, Rules, Script, Spread, Step, limits};
 use crate::stop::within;
 use crate::terms::named;
 
@@ -73,10 +75,26 @@ impl PartChannels {
 /// The plan of a step, for another process.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum OrderedPlan {
-    /// Without its seed.
-    Whole(Box<Plan>),
+    /// Without its seed. A script is beside it, with its rule of what follows an error.
+    Whole(Box<Plan>, Option<Box<(Script, AfterError)>>),
     /// One of its own words, by its hash.
     Own { hash: String, engine_threads: Option<u32> },
+}
+
+impl OrderedPlan {
+    pub(crate) fn whole(plan: &Plan) -> OrderedPlan {
+        let beside = |script: &Arc<Script>| (script.away(), plan.rules.after_error.clone());
+        let script = plan.script.as_ref().map(|script| Box::new(beside(script)));
+        let plan = Plan { script: None, rules: Rules::loadgen(), ..plan.clone() };
+        OrderedPlan::Whole(Box::new(plan), script)
+    }
+}
+
+/// Puts a script into the plan that it came beside.
+pub(crate) fn with_script(plan: &Plan, beside: Option<&(Script, AfterError)>) -> Plan {
+    let Some((script, after_error)) = beside.cloned() else { return plan.clone() };
+    let rules = Rules { after_error, ..Rules::loadgen() };
+    Plan { script: Some(Arc::new(script)), rules, ..plan.clone() }
 }
 
 /// The facts of a step that another process needs for its part of the threads.
@@ -90,6 +108,8 @@ pub(crate) struct PartOrder {
     /// The threads by their numbers among all.
     pub threads: Vec<usize>,
     pub logins: usize,
+    /// Its place among so many processes, of which the first one measures.
+    pub process: (u32, u32),
     pub interval: Ns,
     pub warm_check: Ns,
     pub window: StepWindow,
@@ -114,6 +134,8 @@ impl Part {
         opening: Instant,
     ) -> Result<Part> {
         let plan = Plan { seed: order.seed, ..plan };
+        #[cfg(feature = "lua")]
+        share_unique(order.process);
         let (go, window) = (watch::Sender::new(Go::Wait), watch::Sender::new(order.window));
         let (told, events) = mpsc::unbounded_channel();
         let setup = Arc::new(StepSetup {
@@ -198,14 +220,15 @@ pub(super) async fn join(handles: Vec<JoinHandle<()>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Policy;
     use crate::plan::knobs::Knobs;
+    use crate::plan::{Ignored, Policy};
     use crate::workload::{Distribution, Workload, builtin};
 
     #[test]
     fn order_is_read_back_as_equal_when_it_is_written_down() {
         for workload in builtin() {
             let plan = Knobs::default().resolve(workload, 7).expect("a plan");
+            let after_error = AfterError::Restart(Ignored::Codes(vec![1213]));
             // The other process needs none of what it does not get.
             let workload = Workload { built_in: false, ..plan.workload };
             let workload = serde_json::to_string(&workload).expect("plain data");
@@ -219,6 +242,8 @@ mod tests {
                 clients: Vec::new(),
                 repeats: 0,
                 seed: 0,
+                rules: Rules { after_error, ..Rules::loadgen() },
+                script: Some(Arc::new(Script::of_text("").away())),
                 ..plan
             };
             let step = plan.steps().first().copied();
@@ -232,19 +257,22 @@ mod tests {
                 search: None,
             });
             let order = PartOrder {
-                plan: OrderedPlan::Whole(Box::new(plan)),
+                plan: OrderedPlan::whole(&plan),
                 seed: u64::MAX,
                 step,
                 spread: Spread::Random,
                 tables: Tables { count: 8, rows: 100, held: Some(100), ..Tables::default() },
                 threads: vec![1, 3],
                 logins: 16,
+                process: (1, 3),
                 interval: 1,
                 warm_check: 2,
                 window: StepWindow { start: 0, end: Ns::MAX, early: false, last: 5 },
             };
             let text = serde_json::to_string(&order).expect("plain data");
             assert_eq!(serde_json::from_str::<PartOrder>(&text).expect(&text), order);
+            let OrderedPlan::Whole(sent, beside) = &order.plan else { panic!("{text}") };
+            assert_eq!(with_script(sent, beside.as_deref()), plan);
         }
     }
 }

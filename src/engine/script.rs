@@ -10,7 +10,7 @@ use super::requests::{AnswersSeen, Connections, Server};
 use super::setup::StepSetup;
 use super::sleeps::Sleeps;
 use crate::error::{self, Error};
-use crate::lua::{Entry, Reply, Request, State, Turn, Vm};
+use crate::lua::{Entry, Reply, Request, State, Turn, Vm, share_unique};
 use crate::mysql::wire::{Inbox, LeanSession};
 use crate::mysql::{Failure, ServerLink};
 use crate::observe::Ns;
@@ -372,6 +372,9 @@ pub(crate) async fn begin_main<'a>(
     server: (&'a ServerLink, &'a Inbox),
 ) -> error::Result<Option<Runner<'a>>> {
     let Some(script) = &plan.script else { return Ok(None) };
+    if !plan.host_threads.is_empty() {
+        share_unique((0, plan.host_threads.len() as u32 + 1));
+    }
     let vm = Vm::new(script, plan.seed, Box::new(|line| say(&line)))?;
     let ignored = plan.rules.ignored().unwrap_or(&NONE);
     let mut main = Runner::new(vm.state(0)?, server, ignored, script.text_statements);

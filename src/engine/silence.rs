@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::alarm::NEVER;
+use super::job::Job;
 use super::pacing::StepWindow;
 use crate::error::Error;
 use crate::plan::limits;
@@ -50,12 +51,17 @@ impl SilenceWatch {
     }
 }
 
+/// Names a thread of this process with the number of its clients.
+pub(super) fn name_thread(thread: usize, job: &Job) -> String {
+    let clients = (thread..job.step.clients as usize).step_by(job.threads).len();
+    format!("engine thread {thread} ({})", counted(clients as u64, "client"))
+}
+
 /// Makes the error of a step that has left threads behind.
-pub(super) fn left_behind(thread: usize, clients: usize) -> Error {
-    let (clients, seconds) = (counted(clients as u64, "client"), limits::DRAIN.as_secs());
+pub(super) fn left_behind(who: &str) -> Error {
+    let seconds = limits::DRAIN.as_secs();
     Error::failed(format!(
-        "engine thread {thread} ({clients}) is not back {seconds} s after the end: an event of the script does \
-         not return, and asks nothing"
+        "{who} is not back {seconds} s after the end: an event of the script does not return, and asks nothing"
     ))
     .hint("a loop without a request to the server cannot be interrupted: let the script end it")
 }

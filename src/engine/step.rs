@@ -22,7 +22,7 @@ use super::setup::{
     Go, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
     ThreadMessage, tick,
 };
-use super::silence::{SilenceWatch, left_behind};
+use super::silence::{SilenceWatch, left_behind, name_thread};
 use super::summarise::LiveLine;
 use super::{Counted, MeasuredStep, Readings, StepContext};
 use crate::error::{Error, Result};
@@ -494,7 +494,8 @@ impl<'a> Running<'a> {
             ThreadEvent::Warm => self.seen.warm += 1,
             ThreadEvent::Said(line) => {
                 if !self.context.observer.is_some_and(|observer| observer.said(&line)) {
-                    self.progress.warn_once(&line);
+                    let host = self.context.elsewhere.map(|all| format!("{}: ", all.names[thread]));
+                    self.progress.warn_once(&(host.unwrap_or_default() + &line));
                 }
             }
             ThreadEvent::Late(error) => {
@@ -526,11 +527,13 @@ impl<'a> Running<'a> {
     /// Goes on without a thread whose script does not come back. The window ended with the time.
     fn leave_behind(&mut self, thread: Option<usize>) {
         let Some(thread) = thread else { return };
-        let clients =
-            (thread..self.setup.job.step.clients as usize).step_by(self.setup.job.threads);
+        let who = self.context.elsewhere.map_or_else(
+            || name_thread(thread, &self.setup.job),
+            |all| format!("an engine thread of {}", all.names[thread]),
+        );
         self.channels.window.send_modify(|window| window.end = window.end.min(window.last));
         self.channels.ops.end();
-        self.seen.early.get_or_insert((Outcome::Aborted, left_behind(thread, clients.len())));
+        self.seen.early.get_or_insert((Outcome::Aborted, left_behind(&who)));
         self.lose(thread);
     }
 

@@ -163,7 +163,7 @@ impl PartCheck {
                     && counts.usage.len() == self.threads
                     && are_counts(counts.ops_by_client.iter().chain(&counts.ops_by_table))
             }
-            ThreadEvent::NeedsOps | ThreadEvent::Lost(_) | ThreadEvent::Said(_) => false,
+            ThreadEvent::NeedsOps | ThreadEvent::Lost(_) => false,
             _ => true,
         };
         (!fits).then_some("it sent an event that does not fit its part of the step")

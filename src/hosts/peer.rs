@@ -41,7 +41,7 @@ pub(super) struct Starting {
 }
 
 pub(super) struct Peer {
-    number: u32,
+    pub(super) number: u32,
     pub(super) name: String,
     pub(super) hello: Hello,
     pub(super) to: Writer<ToRank>,

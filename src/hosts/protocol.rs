@@ -74,6 +74,8 @@ pub(super) struct Hello {
     pub boot_id: Option<String>,
     /// Engine threads that it takes by itself.
     pub threads: u32,
+    /// It runs scripts.
+    pub lua: bool,
 }
 
 /// Writes a secret that is sent: by itself it is never written down.

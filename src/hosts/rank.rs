@@ -2,12 +2,15 @@
 //! It ends with its input.
 
 use std::collections::VecDeque;
-use std::fs;
-use std::io::{Read, Write, stdin, stdout};
+use std::fs::{self, File};
+use std::io::{self, Read, Write, stderr, stdin, stdout};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nix::unistd::{dup2_stdin, dup2_stdout};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -17,7 +20,7 @@ use super::link::{SILENCE, Unread, Writer, read, spawn};
 use super::merge::Merge;
 use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
 use super::words::Words;
-use crate::engine::{self, Go, OrderedPlan, Part, PartOrder, StepWindow, ThreadEvent};
+use crate::engine::{self, Go, OrderedPlan, Part, PartOrder, StepWindow, ThreadEvent, with_script};
 use crate::error::{Error, Result};
 use crate::mysql::preflight::check_own;
 use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
@@ -28,9 +31,17 @@ use crate::observe::{
 use crate::plan::Plan;
 use crate::stop::{COURTESY, Stop, or_stop};
 
-/// Serves over standard input and output.
+/// Serves over standard input and output. Whatever a script prints or reads by itself is kept away from the lines.
 pub(crate) fn run(stop: &Stop) -> Result<()> {
-    serve(stdin(), stdout(), None, stop)
+    let streams = || -> io::Result<(File, File)> {
+        let own = (stdin().as_fd().try_clone_to_owned()?, stdout().as_fd().try_clone_to_owned()?);
+        dup2_stdin(File::open("/dev/null")?)?;
+        dup2_stdout(stderr())?;
+        Ok((own.0.into(), own.1.into()))
+    };
+    let streams = streams().map_err(|e| Error::failed(format!("standard input and output: {e}")));
+    let (input, output) = streams?;
+    serve(input, output, None, stop)
 }
 
 /// Serves until it is told that all is over; an error says that it was not. One with words of its own is
@@ -83,6 +94,7 @@ fn hello() -> Hello {
         host: host::facts(Path::new(ROOT)),
         boot_id: boot_id.map(|id| id.trim().to_owned()),
         threads: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
+        lua: cfg!(feature = "lua"),
     }
 }
 
@@ -246,13 +258,14 @@ fn no_words() -> Error {
 /// Returns the plan that is ordered: that of a rank's own words, where it has some.
 fn ordered(plan: &OrderedPlan, words: Option<&Words>) -> Result<Plan> {
     match (plan, words) {
-        (OrderedPlan::Whole(plan), None) => Ok(Plan::clone(plan)),
-        (OrderedPlan::Whole(_), Some(_)) => {
+        (OrderedPlan::Whole(plan, script), None) => Ok(with_script(plan, script.as_deref())),
+        (OrderedPlan::Whole(..), Some(_)) => {
             Err(Error::failed("rank 0 sent a plan instead of the hash of this rank's own"))
         }
         (OrderedPlan::Own { hash, engine_threads }, words) => {
             let own = words.ok_or_else(no_words)?.plan(hash)?.clone();
-            Ok(Plan { engine_threads: *engine_threads, ..own })
+            let script = own.script.as_ref().map(|script| Arc::new(script.away()));
+            Ok(Plan { engine_threads: *engine_threads, script, ..own })
         }
     }
 }
@@ -371,7 +384,7 @@ mod tests {
     fn rank_with_words_of_its_own_takes_no_other_plan() {
         let plan = |at| Knobs::default().resolve(builtin().remove(at), 1).expect("a plan");
         let words = Words { plans: vec![plan(0)], servers: Vec::new() };
-        let whole = OrderedPlan::Whole(Box::new(plan(1)));
+        let whole = OrderedPlan::whole(&plan(1));
         let own = |at| OrderedPlan::Own { hash: hash_plan(&plan(at)), engine_threads: Some(2) };
         assert!(ordered(&whole, Some(&words)).is_err() && ordered(&whole, None).is_ok());
         assert!(ordered(&own(1), Some(&words)).is_err() && ordered(&own(0), None).is_err());

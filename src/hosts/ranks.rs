@@ -113,13 +113,14 @@ impl<'a> Dealt<'a> {
                 let engine_threads = self.plan.engine_threads;
                 OrderedPlan::Own { hash: hash_plan(self.plan), engine_threads }
             } else {
-                OrderedPlan::Whole(Box::new(self.plan.clone()))
+                OrderedPlan::whole(self.plan)
             },
             seed: self.plan.seed,
             step: *self.step,
             spread: self.spread,
             tables: self.tables,
             logins: share_logins(self.sources().count()),
+            process: (at as u32 + 1, self.threads.len() as u32 + 1),
             threads,
             interval: channels.interval,
             warm_check: channels.warm_check,
@@ -199,6 +200,14 @@ impl Ranks {
         let told = joined(self.all.iter().map(told), ", ");
         progress.note(&format!("clients on {}", told.unwrap_or_default()));
         Ok(self)
+    }
+
+    /// Refuses a host whose loadgen runs no script.
+    pub(crate) fn require_lua(self) -> Result<Ranks> {
+        let Some(rank) = self.all.iter().find(|rank| !rank.hello.lua) else { return Ok(self) };
+        let (number, name) = (rank.number, line(&rank.name));
+        let text = format!("rank {number} ({name}) has a loadgen that was built without Lua");
+        Err(Error::server(text).hint(rank.way.same_program(&name)))
     }
 
     /// Returns the engine threads that each host takes by itself.

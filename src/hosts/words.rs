@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::engine;
 use crate::error::{Error, Result, line};
 use crate::mysql::ConnectOptions;
-use crate::plan::Plan;
+use crate::plan::{Plan, ScriptIdentity};
 
 /// The plans of a command line, and its servers by their labels.
 #[derive(Debug)]
@@ -45,7 +45,11 @@ pub(crate) fn hash<'a>(plans: impl Iterator<Item = &'a Plan>) -> String {
 /// Returns the hash of a plan, without what each run or host decides for itself.
 pub(super) fn hash_plan(plan: &Plan) -> String {
     let same = Plan { engine_threads: None, host_threads: Vec::new(), ..plan.clone() };
-    hash_value(&(&same, &same.clients, &same.rates))
+    let script = same.script.as_ref().map(|script| {
+        let ScriptIdentity { files, options, texts } = &script.identity;
+        (files, options, texts, script.random, script.text_statements)
+    });
+    hash_value(&(&same, &same.clients, &same.rates, script))
 }
 
 fn hash_value(value: &impl Serialize) -> String {
@@ -54,7 +58,10 @@ fn hash_value(value: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::plan::Script;
     use crate::plan::knobs::Knobs;
     use crate::workload::builtin;
 
@@ -67,13 +74,21 @@ mod tests {
         let own = plan(1);
         let same = Plan { engine_threads: Some(4), repeats: 9, ..plan(2) };
         assert_eq!(hash_plan(&own), hash_plan(&same));
+        let scripted = |hash: &str| {
+            let files = vec![("a.lua".to_owned(), hash.to_owned())];
+            let identity = ScriptIdentity { files, ..ScriptIdentity::default() };
+            let script = Script { identity, ..Script::of_text("") };
+            Plan { script: Some(Arc::new(script)), ..own.clone() }
+        };
         for other in [
             Plan { clients: vec![3], ..own.clone() },
             Plan { tables: Some(77), ..own.clone() },
             Plan { rates: vec![0.5], ..own.clone() },
+            scripted("a"),
         ] {
             assert_ne!(hash_plan(&own), hash_plan(&other));
         }
+        assert_ne!(hash_plan(&scripted("a")), hash_plan(&scripted("b")));
         assert_ne!(hash([&own].into_iter()), hash([&own, &own].into_iter()));
         let words = Words { plans: vec![own.clone()], servers: Vec::new() };
         assert_eq!(words.plan(&hash_plan(&same)).expect("it is there"), &own);

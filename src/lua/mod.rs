@@ -6,4 +6,5 @@
 mod random;
 mod vm;
 
+pub(crate) use random::share_unique;
 pub(crate) use vm::{Declared, Entry, Reply, Request, State, Turn, Values, Vm};

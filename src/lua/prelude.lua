@@ -677,7 +677,7 @@ local function find(env, name)
   local own = host.modules[name]
   if own then return "=" .. name, own end
   found = find_module(settings.stock_path, name)
-  return found, nil, tried
+  return found, nil, tried .. host.advice
 end
 
 -- Makes the loaders of a client: those of modules in C are left out.

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::plan::{RandType, ScriptRandom};
@@ -14,8 +15,9 @@ thread_local! {
     static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The numbers of `sysbench.rand.unique` of this process.
+/// The numbers of `sysbench.rand.unique`: the next one of this process, and the distance to the one after it.
 static UNIQUE: AtomicU32 = AtomicU32::new(0);
+static UNIQUE_STEP: AtomicU32 = AtomicU32::new(1);
 
 struct Draws {
     state: [u64; 2],
@@ -154,6 +156,15 @@ extern "C" fn uniform_uint64() -> u64 {
     draw(Draws::bits)
 }
 
+/// Takes the numbers of `unique` in turn with other processes, from now on: `place` of so many.
+pub(crate) fn share_unique((place, of): (u32, u32)) {
+    static SHARED: Once = Once::new();
+    SHARED.call_once(|| {
+        UNIQUE_STEP.store(of, Ordering::Relaxed);
+        UNIQUE.store(place, Ordering::Relaxed);
+    });
+}
+
 /// Permutes a counter of the process: quadratic residues of a prime (3 mod 4), as sysbench does.
 extern "C" fn unique() -> u32 {
     const PRIME: u64 = 4_294_967_291;
@@ -165,7 +176,7 @@ extern "C" fn unique() -> u32 {
         let residue = (x64 * x64 % PRIME) as u32;
         if x64 <= PRIME / 2 { residue } else { (PRIME - u64::from(residue)) as u32 }
     };
-    let next = UNIQUE.fetch_add(1, Ordering::Relaxed);
+    let next = UNIQUE.fetch_add(UNIQUE_STEP.load(Ordering::Relaxed), Ordering::Relaxed);
     permuted(permuted(next).wrapping_add(0x682f_0161) ^ 0x5bf0_3635)
 }
 

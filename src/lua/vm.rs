@@ -27,6 +27,9 @@ const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("modules/oltp_c
 const MEMORY_MAX: usize = 2 << 30;
 
 const OUT_OF_MEMORY: &str = "not enough memory";
+/// Advice where a file is missing, whose script has clients on several hosts.
+const AWAY: &str =
+    "several hosts have the files that the script loads at its top level: load it there";
 
 /// Its address marks a request.
 static MARKER: u8 = 0;
@@ -168,8 +171,8 @@ struct Host {
     seed: u64,
 }
 
-/// Names and SHA-256 of the files that a VM has compiled.
-type LoadedFiles = Rc<RefCell<Vec<(String, String)>>>;
+/// Paths and texts of the files that a VM has compiled; those of our own modules begin with `=`.
+type LoadedFiles = Rc<RefCell<Vec<(String, Vec<u8>)>>>;
 
 /// The environment of a client, and its coroutine.
 pub(crate) struct State {
@@ -204,7 +207,7 @@ impl Vm {
         set_settings(&lua, &settings, script)?;
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
         let files = LoadedFiles::default();
-        let host = host(&lua, fatal, script.is_native, Rc::clone(&files))?;
+        let host = host(&lua, fatal, script, Rc::clone(&files))?;
         let entries: Table = prelude.call((host, settings.clone()))?;
         let start = entries.get("start")?;
         let (envs, threads) = (lua.create_table()?, lua.create_table()?);
@@ -350,9 +353,20 @@ impl State {
 
     /// Lists the names of the files that the VM has loaded so far, without directories, and their SHA-256.
     pub(crate) fn files(&self) -> Vec<(String, String)> {
-        let mut files = self.vm.0.files.borrow().clone();
+        let files = self.vm.0.files.borrow();
+        let describe = |(path, text): &(String, Vec<u8>)| {
+            let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+            (name, format!("{:x}", Sha256::digest(text)))
+        };
+        let mut files: Vec<(String, String)> = files.iter().map(describe).collect();
         files.sort();
         files
+    }
+
+    /// Lists the paths and texts of these files, without our own modules.
+    pub(crate) fn texts(&self) -> Vec<(String, Vec<u8>)> {
+        let files = self.vm.0.files.borrow();
+        files.iter().filter(|(path, _)| !path.starts_with('=')).cloned().collect()
     }
 
     /// Looks for a global function of this name.
@@ -487,8 +501,13 @@ fn string(value: Value) -> Option<LuaString> {
 }
 
 /// Makes the functions that the prelude gets.
-fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool, files: LoadedFiles) -> mlua::Result<Table> {
-    let host = lua.create_table()?;
+fn host(
+    lua: &Lua,
+    fatal: FatalLines,
+    script: &Arc<Script>,
+    files: LoadedFiles,
+) -> mlua::Result<Table> {
+    let (host, to_stderr) = (lua.create_table()?, script.is_native);
     host.set("marker", marker())?;
     let functions = lua.create_table()?;
     for (name, function) in random::functions() {
@@ -509,8 +528,13 @@ fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool, files: LoadedFiles) -> ml
         write(&[b"ALERT: ", &*text.as_bytes(), b"\n"].concat(), to_stderr)
     };
     host.set("alert", lua.create_function(alert)?)?;
-    host.set("exists", lua.create_function(|_, path: String| Ok(Path::new(&path).is_file()))?)?;
-    host.set("read", lua.create_function(|lua, path: String| read(lua, &path))?)?;
+    host.set("advice", if script.is_away { format!("\n\t{AWAY}") } else { String::new() })?;
+    let of = Arc::clone(script);
+    let exists = move |_: &Lua, path: String| Ok(exists(&of, &path));
+    host.set("exists", lua.create_function(exists)?)?;
+    let of = Arc::clone(script);
+    let read = move |lua: &Lua, path: String| read(lua, &of, &path);
+    host.set("read", lua.create_function(read)?)?;
     let compile =
         move |lua: &Lua, (path, text): (String, LuaString)| Ok(compile(lua, &files, path, &text));
     host.set("compile", lua.create_function(compile)?)?;
@@ -524,8 +548,26 @@ fn write(bytes: &[u8], to_stderr: bool) -> mlua::Result<()> {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(mlua::Error::external)
 }
 
+/// Finds a text among the files that a script away brings with it.
+fn find_away<'a>(script: &'a Script, path: &str) -> Option<&'a [u8]> {
+    script.files.iter().find(|(known, _)| known == path).map(|(_, text)| text.as_slice())
+}
+
+fn exists(script: &Script, path: &str) -> bool {
+    if script.is_away { find_away(script, path).is_some() } else { Path::new(path).is_file() }
+}
+
 /// Reads a file; else returns why not, in the words of Lua.
-fn read(lua: &Lua, path: &str) -> mlua::Result<(Option<LuaString>, Option<String>)> {
+fn read(
+    lua: &Lua,
+    script: &Script,
+    path: &str,
+) -> mlua::Result<(Option<LuaString>, Option<String>)> {
+    if script.is_away {
+        let text = find_away(script, path).map(|text| lua.create_string(text)).transpose()?;
+        let why = text.is_none().then(|| format!("cannot open {path}: {AWAY}"));
+        return Ok((text, why));
+    }
     match std::fs::read(path) {
         Ok(bytes) => Ok((Some(lua.create_string(bytes)?), None)),
         Err(error) => {
@@ -544,8 +586,7 @@ fn compile(
     text: &LuaString,
 ) -> (Option<Function>, Option<String>) {
     let bytes = text.as_bytes();
-    let name = path.rsplit('/').next().unwrap_or(&path);
-    files.borrow_mut().push((name.to_owned(), format!("{:x}", Sha256::digest(&bytes))));
+    files.borrow_mut().push((path.clone(), bytes.to_vec()));
     // The first line may name the program that runs the file.
     let skipped = if bytes.first() == Some(&b'#') {
         bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len())

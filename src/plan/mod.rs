@@ -83,7 +83,7 @@ pub struct Plan {
     #[serde(rename = "as_sysbench", skip_serializing_if = "Rules::is_loadgen")]
     #[serde(skip_deserializing, default = "Rules::loadgen")]
     pub rules: Rules,
-    /// What clients do instead of the workload; no other host can have it.
+    /// What clients do instead of the workload. Other hosts get it beside the plan.
     #[serde(skip)]
     pub script: Option<Arc<Script>>,
 }

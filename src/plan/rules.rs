@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The decisions of the engine that are not loadgen's alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Rules {
     pub check_tables: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AfterError {
     /// It failed, and the plan's policy decides on the step.
     Policy,
@@ -51,7 +51,7 @@ pub enum AtEnd {
 }
 
 /// Errors after which an op restarts (`--mysql-ignore-errors`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ignored {
     All,
     Codes(Vec<u16>),

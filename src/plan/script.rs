@@ -3,10 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use crate::error::{Error, Result};
+
+/// Upper limit on the bytes of a script's files that go to other hosts: a line of theirs has room for them.
+const AWAY_MAX: usize = 16 << 20;
+
 /// Options and words may hold a password of the script's own: they are in no output.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Script {
     /// The path as given, or the name of a module.
     pub path: String,
@@ -27,7 +33,30 @@ pub struct Script {
     pub text_statements: bool,
     /// It runs under loadgen's own flags: standard output is for data, so it prints to standard error.
     pub is_native: bool,
+    /// Paths and texts of the files that were loaded before the first event.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Its clients are on several hosts, where these files are all that there are.
+    pub is_away: bool,
+    #[serde(skip)]
     pub identity: ScriptIdentity,
+}
+
+impl Script {
+    /// Returns it as each of several hosts runs it, with the same files.
+    pub(crate) fn away(&self) -> Script {
+        Script { text: None, is_away: true, ..self.clone() }
+    }
+
+    /// Refuses files that are too large to go to other hosts.
+    pub(crate) fn check_away(&self) -> Result<()> {
+        let bytes: usize = self.files.iter().map(|(path, text)| path.len() + text.len()).sum();
+        if bytes <= AWAY_MAX {
+            return Ok(());
+        }
+        let (bytes, most) = (bytes.div_ceil(1 << 20), AWAY_MAX >> 20);
+        Err(Error::usage(format!("{}: its files have {bytes} MiB", self.path))
+            .hint(format!("{most} MiB at most go to other hosts: read data by io.open there")))
+    }
 }
 
 #[cfg(feature = "lua")]
@@ -87,6 +116,8 @@ impl Script {
             random: ScriptRandom::USUAL,
             text_statements: false,
             is_native: false,
+            files: Vec::new(),
+            is_away: false,
             identity: ScriptIdentity::default(),
         }
     }
@@ -98,23 +129,35 @@ impl fmt::Debug for Script {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ScriptValue {
     Switch(bool),
-    Number(f64),
+    Number(#[serde(serialize_with = "write_bits", deserialize_with = "read_bits")] f64),
     Text(String),
     List(Vec<String>),
 }
 
+/// Writes a number by its bits: JSON has neither infinity nor NaN.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn write_bits<S: Serializer>(number: &f64, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_u64(number.to_bits())
+}
+
+fn read_bits<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<f64, D::Error> {
+    u64::deserialize(from).map(f64::from_bits)
+}
+
 /// The distributions of `sysbench.rand`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ScriptRandom {
     /// The one of `sysbench.rand.default`.
     pub rand_type: RandType,
     pub iterations: u32,
     pub percent: u32,
     pub within: u32,
+    #[serde(serialize_with = "write_bits", deserialize_with = "read_bits")]
     pub pareto_h: f64,
+    #[serde(serialize_with = "write_bits", deserialize_with = "read_bits")]
     pub zipfian_exp: f64,
 }
 
@@ -131,7 +174,7 @@ impl ScriptRandom {
     };
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RandType {
     Uniform,
     Gaussian,
@@ -162,5 +205,22 @@ mod tests {
         assert_ne!(usual, of("hunter2", 8.0));
         assert_ne!(usual, of("other", 7.0));
         assert_eq!(ScriptIdentity::new(Vec::new(), &[]), ScriptIdentity::default());
+    }
+
+    #[test]
+    fn script_is_read_back_as_equal_when_it_is_written_down() {
+        let mut script = Script::of_text("").away();
+        script.files = vec![("a.lua".to_owned(), b"-- \xe9".to_vec())];
+        script.options = vec![
+            ("all".to_owned(), ScriptValue::Number(f64::INFINITY)),
+            ("on".to_owned(), ScriptValue::Switch(true)),
+            ("list".to_owned(), ScriptValue::List(vec!["x".to_owned()])),
+        ];
+        script.random.pareto_h = 0.1 + 0.2;
+        let text = serde_json::to_string(&script).expect("plain data");
+        assert_eq!(serde_json::from_str::<Script>(&text).expect(&text), script);
+        assert!(script.check_away().is_ok());
+        script.files[0].1 = vec![b' '; AWAY_MAX];
+        assert!(script.check_away().is_err());
     }
 }

@@ -281,7 +281,7 @@ impl ServerTurn<'_> {
             #[cfg(feature = "lua")]
             let inbox = Inbox::default();
             #[cfg(feature = "lua")]
-            let main = match args.job {
+            let main = match steps.job {
                 Job::Sweep(plan) => or_stop(&link.stop, begin_main(plan, (&link, &inbox))).await?,
                 Job::Load { .. } | Job::Suite(_) => None,
             };

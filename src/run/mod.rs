@@ -31,7 +31,7 @@ use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
 use crate::hosts::{self, ClientHosts, Ranks, Words};
 use crate::mysql::{ConnectOptions, ConnectionArgs};
 use crate::observe::raise_descriptor_limit;
-use crate::plan::{Plan, defaults};
+use crate::plan::{Plan, Script, defaults};
 use crate::progress::{Progress, has_colours, say};
 use crate::report::{self, Format, Gates, Layout, Notes, Options};
 use crate::sandbox::{Sandbox, Spec};
@@ -71,9 +71,10 @@ impl Invocation<'_> {
     /// Starts those of the hosts with the clients, or takes those that a launcher started for these plans.
     fn start_ranks<'p>(&mut self, plans: impl Iterator<Item = &'p Plan>) -> Result<Option<Ranks>> {
         let plans: Vec<&Plan> = plans.collect();
-        if self.hosts.is_some() && plans.iter().any(|plan| plan.script.is_some()) {
-            return Err(Error::usage("--hosts: a script runs on this host alone")
-                .hint("leave out --hosts and --ranks, or measure a workload or a profile"));
+        let scripts: Vec<&Arc<Script>> =
+            plans.iter().filter_map(|plan| plan.script.as_ref()).collect();
+        if self.hosts.is_some() {
+            scripts.iter().try_for_each(|script| script.check_away())?;
         }
         let (runtime, progress) = (runtime()?, &mut self.progress);
         let ranks = match &self.hosts {
@@ -88,7 +89,8 @@ impl Invocation<'_> {
                 progress,
             )),
         };
-        ranks.map(Some)
+        let ranks = if scripts.is_empty() { ranks? } else { ranks?.require_lua()? };
+        Ok(Some(ranks))
     }
 
     /// Serves a rank 0 that is another process; returns false where this one measures.
@@ -344,37 +346,13 @@ pub(crate) fn decided(unfinished: &[String]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::hosts::Wanted;
-    use crate::plan::Script;
-    use crate::plan::knobs::Knobs;
-    use crate::workload::builtin;
 
     #[test]
     fn bars_alone_have_a_colour() {
         let text = with_coloured_bars("a █▌ 5\n▁▂\nb");
         assert_eq!(console::strip_ansi_codes(&text), "a █▌ 5\n▁▂\nb");
         assert_eq!(text.matches("\u{1b}[0m").count(), 2, "{text:?}");
-    }
-
-    #[test]
-    fn script_is_refused_when_its_clients_are_on_other_hosts() {
-        let workload = builtin().into_iter().next().expect("there are some");
-        let plan = Knobs::default().resolve(workload, 7).expect("a plan");
-        let script = Some(Arc::new(Script::of_text("function event() end")));
-        let mut invocation = Invocation {
-            progress: Progress::new(true, None),
-            stop: &Stop::default(),
-            out: PathBuf::new(),
-            calibration: None,
-            hosts: Some(ClientHosts::Started(Wanted::default())),
-            openmetrics: None,
-            exporter: None,
-        };
-        let refused = invocation.start_ranks(std::iter::once(&Plan { script, ..plan }));
-        assert_eq!(refused.err().map(|error| error.kind()), Some(Kind::Usage));
     }
 
     #[test]

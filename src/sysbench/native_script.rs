@@ -158,6 +158,7 @@ impl NativeScript {
         let hint = format!("loadgen lua {path} --command help lists the options");
         let own = options.map_err(|words| Error::usage(words).hint(hint))?;
         script.identity = ScriptIdentity::new(state.files(), &own);
+        script.files = state.texts();
         script.options.extend(own);
         if !state.has("event")? {
             return Err(Error::usage(format!("{path} has no function event()"))

@@ -344,6 +344,8 @@ pub(super) fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Scri
         },
         text_statements: !settings.prepared,
         is_native: false,
+        files: Vec::new(),
+        is_away: false,
         identity: ScriptIdentity::default(),
     })
 }

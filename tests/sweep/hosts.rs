@@ -101,9 +101,19 @@ fn streams(said: &[Vec<u8>]) -> Streams {
 fn clients_send_the_same_when_they_are_on_one_host_or_on_several() {
     // More arrivals than the clients can send: each has some, however fast the host is.
     let loops = ["", "--rate 4000 --arrival poisson", "--rate 4000 --arrival uniform"];
+    check_streams("point-select --tables 8", &loops);
+}
+
+#[cfg(feature = "lua")]
+#[test]
+fn clients_of_a_script_send_the_same_when_they_are_on_one_host_or_on_several() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lua/points.lua");
+    check_streams(&format!("lua {script}"), &[""]);
+}
+
+fn check_streams(work: &str, loops: &[&str]) {
     let service = Service::Constant(Duration::from_millis(4));
-    let words =
-        "point-select --tables 8 --clients 8 --warmup 0 --ops 800 --seed 7 --statements text";
+    let words = format!("{work} --clients 8 --warmup 0 --ops 800 --seed 7 --statements text");
     for pacing in loops {
         let mut all: Vec<(Streams, Option<u64>)> = Vec::new();
         for (names, each) in [("", 4), ("a,b", 2), ("a,b,c,d", 1)] {
