@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::lua::ProfileScripts;
 use super::shared::{DisplayArgs, HostArgs, RankFlags, listen, summary_paths};
 use crate::error::{Error, Result, line};
 use crate::mysql::ConnectionArgs;
@@ -80,7 +81,7 @@ pub(super) fn run(args: RunArgs) -> Result<()> {
     let (connection, hosts) = (args.connection, args.ranks.wanted(args.hosts)?);
     let (progress, out) = (display.progress(), overrides.out.clone());
     let invocation = Invocation { progress, stop: &listen()?, out, calibration, hosts };
-    let source = profile::Source { profile, connection, label };
+    let source = profile::Source { profile, connection, label, scripts: &ProfileScripts };
     profile::run(source, overrides, seed, list, invocation)
 }
 
@@ -206,7 +207,7 @@ pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     } = args;
     let paths = summary_paths(paths)?;
     let question = Question { metric, floor, repeats_max: args.max_repeats, ..Question::default() };
-    let source = profile::Source { profile, connection, label };
+    let source = profile::Source { profile, connection, label, scripts: &ProfileScripts };
     let recheck = Recheck { paths, source, programs, base, new, question, spread_max, list };
     recheck::run(&recheck, invocation)
 }

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::Serialize;
 use sha2::{Digest, Sha256};
+
+use crate::workload::{Workload, named};
 
 /// Options and words may hold a password of the script's own: they are in no output.
 #[derive(Clone, PartialEq)]
 pub struct Script {
     /// The path as given, or the name of a module.
     pub path: String,
-    /// The script itself, where it came by standard input.
+    /// The script itself, where it is in no file.
     pub text: Option<String>,
     pub command: Option<String>,
     pub argv: Vec<String>,
@@ -30,7 +33,14 @@ pub struct Script {
     pub identity: ScriptIdentity,
 }
 
-#[cfg(feature = "lua")]
+/// Makes the workload of a script: a name, and no statement that loadgen knows.
+pub(crate) fn workload_of(path: &str) -> Workload {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name: String = name.chars().filter(char::is_ascii_graphic).collect();
+    let usual = named("point-select").expect("it is built in");
+    Workload { name, built_in: false, transactions: Vec::new(), ..usual }
+}
+
 impl Script {
     pub(crate) fn set_option(&mut self, name: &str, value: ScriptValue) {
         self.options.retain(|(known, _)| known != name);
@@ -39,7 +49,7 @@ impl Script {
 }
 
 /// The facts by which two scripts are two workloads, though they have one name.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ScriptIdentity {
     /// Names and SHA-256 of the files that were loaded before the first event.
     pub files: Vec<(String, String)>,

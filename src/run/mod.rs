@@ -9,6 +9,7 @@ mod live;
 pub(crate) mod measure;
 pub(crate) mod profile;
 pub(crate) mod recheck;
+pub(crate) mod scripts;
 mod servers;
 mod slo;
 pub mod steps;
