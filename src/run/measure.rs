@@ -446,7 +446,9 @@ pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -
     print_data(&(check_lines(&checked) + &answer_lines(&answers)))?;
     let ended = [conclude(&checked), conclude_answers(&answers)];
     let (worst, others) = ranked(ended.into_iter().filter_map(Result::err));
-    others.iter().for_each(|other| warn(&other.to_string()));
+    for other in others {
+        warn(&other.to_string());
+    }
     worst.map_or(Ok(()), Err)
 }
 

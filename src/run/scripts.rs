@@ -1,7 +1,7 @@
 //! The scripts of profiles: the files that runs name, the data that their `prepare` makes, and the steps between
 //! `init` and `done`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -83,15 +83,14 @@ pub(super) fn read_scripts(
     experiment: &Experiment,
     reader: &dyn ReadScripts,
 ) -> Result<BTreeMap<usize, Plan>> {
+    let parts: BTreeSet<usize> = experiment.cells.iter().map(|cell| cell.part).collect();
     let mut plans = BTreeMap::new();
-    for cell in &experiment.cells {
-        let part = &experiment.parts[cell.part];
+    for at in parts {
+        let part = &experiment.parts[at];
         let (Some(script), Some(plan)) = (&part.script, part.plan()) else { continue };
-        if !plans.contains_key(&cell.part) {
-            say(&line(&format!("{} runs the script {}", part.title, script.file)));
-            let read = reader.plan(script, plan);
-            plans.insert(cell.part, read.map_err(|e| e.context(format!("run {}", part.title)))?);
-        }
+        say(&line(&format!("{} runs the script {}", part.title, script.file)));
+        let read = reader.plan(script, plan);
+        plans.insert(at, read.map_err(|e| e.context(format!("run {}", part.title)))?);
     }
     Ok(plans)
 }
