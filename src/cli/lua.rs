@@ -1,4 +1,4 @@
-//! The verb for a script that is written for sysbench.
+//! The verb for a script that is written for sysbench, and what reads the scripts of profiles.
 
 #[cfg(feature = "lua")]
 use super::shared::listen;
@@ -8,18 +8,20 @@ use super::workload::{MeasureArgs, sweep};
 use crate::error::{Error, Result};
 #[cfg(feature = "lua")]
 use crate::hosts::ClientHosts;
+use crate::mysql::ServerLink;
 #[cfg(feature = "lua")]
 use crate::mysql::{Env, resolve};
+use crate::plan::Plan;
+use crate::plan::profile::script::ScriptPart;
 #[cfg(feature = "lua")]
 use crate::plan::value::{RowsOrAuto, Whole};
-use crate::plan::{Ahi, SpreadChoice, Warm};
 #[cfg(feature = "lua")]
 use crate::plan::{OnError, StatementMode};
 #[cfg(feature = "lua")]
 use crate::run::runtime;
+use crate::run::scripts::ReadScripts;
 #[cfg(feature = "lua")]
-use crate::sysbench::{Asked, NativeScript};
-use crate::workload::Distribution;
+use crate::sysbench::{Asked, NativeScript, Output};
 
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
@@ -45,37 +47,64 @@ pub(crate) struct LuaArgs {
 }
 
 pub(super) fn lua(args: LuaArgs) -> Result<()> {
-    let knobs = &args.workload.knobs;
-    let refused = [
-        (knobs.tables.is_some(), "--tables", "-- --tables=N, if the script has this option"),
-        (
-            knobs.rows.as_ref().is_some_and(|rows| rows.0.is_some()),
-            "--rows",
-            "-- --table-size=N, if the script has this option",
-        ),
-        (
-            knobs.spread.is_some_and(|spread| spread != SpreadChoice::default()),
-            "--spread",
-            "the script chooses the table",
-        ),
-        (
-            knobs.distribution.is_some_and(|keys| keys != Distribution::Uniform),
-            "--distribution",
-            "-- --rand-type=NAME",
-        ),
-        (knobs.warm == Some(Warm::Pool), "--warm", "it reads the tables of loadgen prepare"),
-        (knobs.ahi == Some(Ahi::Warm), "--ahi", "it reads the tables of loadgen prepare"),
-    ];
-    if let Some((_, flag, hint)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
-        return Err(Error::usage(format!("{flag} is not for scripts")).hint(hint));
+    if let Some((key, why)) = args.workload.knobs.not_for_scripts() {
+        return Err(Error::usage(format!("--{key} is not for scripts"))
+            .hint(format!("{why}; its options follow --")));
     }
     run(args)
 }
 
+/// Reads the scripts that profiles name.
+pub(super) struct ProfileScripts;
+
+#[cfg(not(feature = "lua"))]
+fn no_lua() -> Error {
+    Error::usage("this loadgen was built without Lua")
+        .hint("cargo build without --no-default-features has it")
+}
+
 #[cfg(not(feature = "lua"))]
 fn run(_: LuaArgs) -> Result<()> {
-    Err(Error::usage("this loadgen was built without Lua")
-        .hint("cargo build without --no-default-features has it"))
+    Err(no_lua())
+}
+
+#[cfg(not(feature = "lua"))]
+impl ReadScripts for ProfileScripts {
+    fn plan(&self, _: &ScriptPart, _: &Plan) -> Result<Plan> {
+        Err(no_lua())
+    }
+
+    fn run_command(&self, _: &ScriptPart, _: (&str, u32), _: &ServerLink) -> Result<()> {
+        Err(no_lua())
+    }
+}
+
+#[cfg(feature = "lua")]
+impl ReadScripts for ProfileScripts {
+    fn plan(&self, script: &ScriptPart, plan: &Plan) -> Result<Plan> {
+        let asked = Asked {
+            threads: plan.clients_max(),
+            database: None,
+            text: plan.statements == StatementMode::Text,
+            goes_on: plan.policy.on_error != OnError::Abort,
+        };
+        let script = NativeScript::of_profile(script, asked)?;
+        let read = script.read(!plan.rates.is_empty())?;
+        Ok(script.plan(plan.clone(), read))
+    }
+
+    fn run_command(
+        &self,
+        script: &ScriptPart,
+        (name, threads): (&str, u32),
+        link: &ServerLink,
+    ) -> Result<()> {
+        let database = Some(link.target.database.as_str()).filter(|name| !name.is_empty());
+        let asked = Asked { threads, database, text: false, goes_on: false };
+        let script = NativeScript::of_profile(script, asked)?;
+        let target = link.target.clone();
+        runtime()?.block_on(script.run_command(name, target, Output::Stderr, &link.stop))
+    }
 }
 
 #[cfg(feature = "lua")]
@@ -93,7 +122,7 @@ fn run(args: LuaArgs) -> Result<()> {
         return Err(Error::usage("--ranks: standard input comes to one rank alone")
             .hint("name a file that all ranks have"));
     }
-    let script = NativeScript::parse(&file, &options, asked)?;
+    let script = NativeScript::parse(&file, None, &options, asked)?;
     match command {
         Some(command) => {
             // One host runs it, whoever has the clients later.
@@ -125,5 +154,5 @@ fn run_command(script: NativeScript, name: &str, args: &MeasureArgs) -> Result<(
     let (mut progress, stop) = (args.display.progress(), listen()?);
     let connect = resolve::find(&args.connection, Env::real(), &stop, &mut progress)?;
     progress.clear();
-    runtime()?.block_on(script.run_command(name, connect, &stop))
+    runtime()?.block_on(script.run_command(name, connect, Output::Stdout, &stop))
 }

@@ -969,6 +969,8 @@ local function new_state(tid)
     hooks = {}, cmdline = cmdline, rand = rand, sql = sql, histogram = { new = new_histogram },
     report_csv = report_csv, report_json = report_json, report_default = report_default,
   }
+  -- loadgen's own, which sysbench has not.
+  env.loadgen = {}
   add_old_interface(env, find_driver)
   env.io = make_io()
   env.package = {
@@ -1029,6 +1031,51 @@ function entries.own_command(env, name)
 end
 
 function entries.has_hook(env, name) return type(env.sysbench.hooks[name]) == "function" end
+
+-- Returns the length of a list; columns of a row may be missing.
+local function length_of(list, what, has_gaps)
+  if type(list) ~= "table" then error(what .. " is no table", 0) end
+  local n, last = 0, 0
+  for at in pairs(list) do
+    if type(at) ~= "number" or at < 1 or at > 65536 then error(what .. " is no list", 0) end
+    n, last = n + 1, math.max(last, at)
+  end
+  if last ~= n and not has_gaps then error(what .. " has gaps", 0) end
+  return last
+end
+
+-- Spells a row of a result: a text begins with `=`, NULL is empty.
+local function spell_row(row, what)
+  local spelled = {}
+  for at = 1, length_of(row, what, true) do
+    local value = row[at]
+    if type(value) == "number" then
+      value = value % 1 == 0 and math.abs(value) < 2 ^ 53 and format("%.0f", value) or tostring(value)
+    end
+    if value ~= nil and type(value) ~= "string" then
+      error(format("%s: a value is a text, a number or nil, not a %s", what, type(value)), 0)
+    end
+    spelled[at] = value and "=" .. value or ""
+  end
+  return spelled
+end
+
+-- Lists the queries that `loadgen verify` is to ask.
+function entries.verify(env)
+  local list = type(env.loadgen) == "table" and env.loadgen.verify or {}
+  if type(list) == "function" then list = list() end
+  local queries = {}
+  for at = 1, length_of(list, "loadgen.verify") do
+    local query, what = list[at], format("loadgen.verify[%d]", at)
+    if type(query) ~= "table" or type(query.name) ~= "string" or type(query.sql) ~= "string" then
+      error(what .. " is no table with the texts name and sql", 0)
+    end
+    local rows, spelled = query.rows or {}, {}
+    for i = 1, length_of(rows, what .. ".rows") do spelled[i] = spell_row(rows[i], format("%s.rows[%d]", what, i)) end
+    queries[at] = { name = query.name, sql = query.sql, rows = spelled }
+  end
+  return queries
+end
 
 function entries.chunk(env)
   local ok, message = guard(nil, run_script, env)

@@ -18,6 +18,7 @@ use super::random;
 use crate::error::{Error, Result};
 use crate::plan::{Script, ScriptValue};
 use crate::progress::say;
+use crate::summary::VerifyQuery;
 use crate::workload::{name_part, seed_of};
 
 const PRELUDE: &str = include_str!("prelude.lua");
@@ -393,6 +394,20 @@ impl State {
         };
         let read = |option| read(option).map_err(|error| error.to_string());
         list.into_iter().map(read).collect::<std::result::Result<_, _>>().map(Some)
+    }
+
+    /// Lists the queries of `loadgen.verify`; the script's own words if they are malformed.
+    pub(crate) fn verify_queries(&self) -> std::result::Result<Vec<VerifyQuery>, String> {
+        let read = |query: mlua::Result<Table>| -> mlua::Result<VerifyQuery> {
+            let query = query?;
+            let rows: Vec<Vec<String>> = query.get("rows")?;
+            let cell = |text: String| text.strip_prefix('=').map(str::to_owned);
+            let rows = rows.into_iter().map(|row| row.into_iter().map(cell).collect()).collect();
+            Ok(VerifyQuery { name: query.get("name")?, sql: query.get("sql")?, rows })
+        };
+        let list = self.call::<Table>("verify", ());
+        let list = list.and_then(|list| list.sequence_values::<Table>().map(read).collect());
+        list.map_err(|error| first_line(&error.to_string()))
     }
 
     /// Checks a value by the function of its option; an error has the script's words.

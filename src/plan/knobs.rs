@@ -195,6 +195,24 @@ impl Knobs {
         self.clients.as_ref().map_or_else(|| vec![1], |clients| clients.0.clone())
     }
 
+    /// Finds a setting that a script decides by itself: its key, and who says it instead.
+    pub(crate) fn not_for_scripts(&self) -> Option<(&'static str, &'static str)> {
+        let by_option = "an option of the script may say it";
+        let of_prepare = "it reads the tables of loadgen prepare";
+        let rows = self.rows.as_ref().is_some_and(|rows| rows.0.is_some());
+        let spread = self.spread.is_some_and(|spread| spread != SpreadChoice::default());
+        let keys = self.distribution.is_some_and(|keys| keys != Distribution::Uniform);
+        let all = [
+            (self.tables.is_some(), "tables", by_option),
+            (rows, "rows", by_option),
+            (spread, "spread", "the script chooses the table"),
+            (keys, "distribution", "rand-type among its options says it"),
+            (self.warm == Some(Warm::Pool), "warm", of_prepare),
+            (self.ahi == Some(Ahi::Warm), "ahi", of_prepare),
+        ];
+        all.into_iter().find(|(is_given, ..)| *is_given).map(|(_, key, why)| (key, why))
+    }
+
     /// `seed` is for keys without a seed. Refuses knobs that contradict each other, or the workload.
     pub(crate) fn resolve(self, workload: Workload, seed: u64) -> Result<Plan> {
         self.located(workload, seed).map_err(|(_, error)| error)

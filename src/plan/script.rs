@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::workload::{Workload, named};
 
 /// Upper limit on the bytes of a script's files that go to other hosts: a line of theirs has room for them.
 const AWAY_MAX: usize = 16 << 20;
@@ -16,7 +17,7 @@ const AWAY_MAX: usize = 16 << 20;
 pub struct Script {
     /// The path as given, or the name of a module.
     pub path: String,
-    /// The script itself, where it came by standard input.
+    /// The script itself, where it is in no file.
     pub text: Option<String>,
     pub command: Option<String>,
     pub argv: Vec<String>,
@@ -41,6 +42,14 @@ pub struct Script {
     pub identity: ScriptIdentity,
 }
 
+/// Makes the workload of a script: a name, and no statement that loadgen knows.
+pub(crate) fn workload_of(path: &str) -> Workload {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name: String = name.chars().filter(char::is_ascii_graphic).collect();
+    let usual = named("point-select").expect("it is built in");
+    Workload { name, built_in: false, transactions: Vec::new(), ..usual }
+}
+
 impl Script {
     /// Returns it as each of several hosts runs it, with the same files.
     pub(crate) fn away(&self) -> Script {
@@ -57,10 +66,7 @@ impl Script {
         Err(Error::usage(format!("{}: its files have {bytes} MiB", self.path))
             .hint(format!("{most} MiB at most go to other hosts: read data by io.open there")))
     }
-}
 
-#[cfg(feature = "lua")]
-impl Script {
     pub(crate) fn set_option(&mut self, name: &str, value: ScriptValue) {
         self.options.retain(|(known, _)| known != name);
         self.options.push((name.to_owned(), value));
@@ -68,7 +74,7 @@ impl Script {
 }
 
 /// The facts by which two scripts are two workloads, though they have one name.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ScriptIdentity {
     /// Names and SHA-256 of the files that were loaded before the first event.
     pub files: Vec<(String, String)>,

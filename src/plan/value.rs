@@ -229,7 +229,7 @@ impl Scale {
         (self.0 - 1.0).abs() < f64::EPSILON
     }
 
-    fn count(self, n: u64, min: u64) -> u64 {
+    pub(super) fn count(self, n: u64, min: u64) -> u64 {
         if self.is_full() { n } else { ((n as f64 * self.0).round() as u64).max(min.min(n)) }
     }
 

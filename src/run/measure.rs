@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::forecast::Forecast;
+use super::scripts::run_steps;
 use super::servers::size_sandbox;
 use super::slo::{Slo, check_window, describe_search};
 use super::steps::{Job, Steps};
@@ -15,13 +16,9 @@ use super::{
     print_data, runtime, start, stop_private, tell_saved, terminal, to_step_summary, warn,
 };
 use crate::engine::run_on_thread;
-#[cfg(feature = "lua")]
-use crate::engine::{begin_main, end_main};
-use crate::error::{Error, Kind, Result, line};
+use crate::error::{Error, Kind, Result, line, ranked};
 use crate::hosts::ClientHosts;
 use crate::load::{self, Numbers};
-#[cfg(feature = "lua")]
-use crate::mysql::wire::Inbox;
 use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, reach, resolve};
 use crate::plan::experiment::Dataset;
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
@@ -33,7 +30,7 @@ use crate::sandbox::{self, Spec};
 use crate::stop::{Stop, or_stop, unless_stopped};
 use crate::summary::{self, Outcome, Summary};
 use crate::terms::{Gate, counted};
-use crate::verify::{Checked, Evidence, Verdict};
+use crate::verify::{Answered, Checked, Evidence, Verdict};
 use crate::workload::Schema;
 
 /// Limit on a private server's options in a label: a label has at most 200 characters, with the version.
@@ -278,20 +275,7 @@ impl ServerTurn<'_> {
                 Some(slo) => slo.next(measured),
                 None => Ok(planned.next()),
             };
-            #[cfg(feature = "lua")]
-            let inbox = Inbox::default();
-            #[cfg(feature = "lua")]
-            let main = match steps.job {
-                Job::Sweep(plan) => or_stop(&link.stop, begin_main(plan, (&link, &inbox))).await?,
-                Job::Load { .. } | Job::Suite(_) => None,
-            };
-            let outcome = steps.run(&link, next).await;
-            #[cfg(feature = "lua")]
-            let outcome = match outcome {
-                Ok(()) => or_stop(&link.stop, end_main(main)).await,
-                failed => failed,
-            };
-            outcome
+            run_steps(steps, &link, next).await
         });
         let stopped = sandbox.map_or(Ok(()), |sandbox| stop_private(sandbox, steps.progress));
         finish([outcome, stopped], steps.progress)
@@ -458,11 +442,16 @@ pub(crate) fn verify(paths: &[PathBuf], elsewhere: bool, server: OnServer<'_>) -
     leave_out(loaded.imported.len(), "verify");
     let steps = loaded.steps();
     let evidence = Evidence { summaries: &steps, records: &records, elsewhere };
-    let checked = on_server(server, async |link, progress| {
+    let (checked, answers) = on_server(server, async |link, progress| {
         crate::verify::verify(link, &evidence, progress).await
     })?;
-    print_data(&check_lines(&checked))?;
-    conclude(&checked)
+    print_data(&(check_lines(&checked) + &answer_lines(&answers)))?;
+    let ended = [conclude(&checked), conclude_answers(&answers)];
+    let (worst, others) = ranked(ended.into_iter().filter_map(Result::err));
+    for other in others {
+        warn(&other.to_string());
+    }
+    worst.map_or(Ok(()), Err)
 }
 
 pub(crate) type OnServer<'a> = (&'a ConnectionArgs, Progress, &'a Stop);
@@ -538,6 +527,26 @@ fn check_lines(checked: &[Checked]) -> String {
     let width = checked.iter().map(|one| one.table.len()).max().unwrap_or(0);
     let text = |one: &Checked| format!("{:width$}  {}\n", one.table, line(&describe_check(one).0));
     checked.iter().map(text).collect()
+}
+
+/// Lists the queries that fail, and counts those that hold.
+fn answer_lines(answers: &[Answered]) -> String {
+    let failing = answers.iter().filter_map(|one| Some((&one.name, one.wrong.as_ref()?)));
+    let failing = failing.map(|(name, what)| line(&format!("{name}  WRONG: {what}")) + "\n");
+    let (failing, all) = (failing.collect::<Vec<String>>(), answers.len());
+    let held = all - failing.len();
+    let held = (held > 0).then(|| format!("queries  ok: {held} of {all}\n"));
+    failing.into_iter().chain(held).collect()
+}
+
+fn conclude_answers(answers: &[Answered]) -> Result<()> {
+    let wrong = answers.iter().filter(|one| one.wrong.is_some()).count();
+    if wrong == 0 {
+        return Ok(());
+    }
+    let all = answers.len();
+    Err(Error::data(format!("{wrong} of {all} queries have another answer than expected"))
+        .hint("did something else write to these tables, or a run that did not end well?"))
 }
 
 /// Describes the check of a table; returns the index in [`WRONG`], too.

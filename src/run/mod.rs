@@ -11,6 +11,7 @@ mod openmetrics;
 pub(crate) mod profile;
 pub(crate) mod recheck;
 mod scrape;
+pub(crate) mod scripts;
 mod servers;
 mod slo;
 pub mod steps;

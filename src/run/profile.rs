@@ -4,7 +4,7 @@
 //! FILE ─▶ Profile ─▶ Experiment ─▶ legs: server taken, tables prepared, one sweep ─▶ report
 //! ```
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
@@ -14,6 +14,9 @@ use std::sync::Arc;
 use super::forecast::Forecast;
 use super::in_profile::InProfile;
 use super::openmetrics::Exporter;
+use super::scripts::{
+    Preparer, ReadScripts, find_scripts, plan_on, queries, read_scripts, run_steps,
+};
 use super::servers::{AcquiredServer, Servers, check_addresses, find_servers};
 use super::steps::{Job, Steps};
 use super::summarise::JobFacts;
@@ -26,13 +29,13 @@ use crate::hosts::Ranks;
 use crate::judge::Calibration;
 use crate::load::reload::FORCE;
 use crate::mysql::{ConnectionArgs, Env, resolve};
-use crate::plan::Step;
 use crate::plan::experiment::{
     self, Cell, CellGroup, Experiment, Overrides, RunSpec, What, is_current,
 };
 use crate::plan::profile::shipped::Shipped;
 use crate::plan::profile::{self, Given, Profile};
 use crate::plan::value::{Names, REPEATS_MAX};
+use crate::plan::{Plan, Step};
 use crate::progress::{Progress, say};
 use crate::report::{self, Format, Layout, Metric, Notes, Options};
 use crate::stop::{Stop, unless_stopped};
@@ -52,6 +55,7 @@ pub(crate) struct Source {
     pub(crate) profile: PathBuf,
     pub(crate) connection: Option<ConnectionArgs>,
     pub(crate) label: Option<String>,
+    pub(crate) scripts: &'static dyn ReadScripts,
 }
 
 /// Measures the steps of a profile that are not measured yet; takes a random seed if there is none.
@@ -63,6 +67,7 @@ pub(crate) fn run(
     mut invocation: Invocation<'_>,
 ) -> Result<()> {
     let mut profile = read(&source.profile, invocation.stop)?;
+    let scripts = source.scripts;
     stand_in(&mut profile, source, &mut invocation.progress)?;
     // 53 bits: every reader of JSON reads the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
@@ -113,7 +118,7 @@ pub(crate) fn run(
         let store = invocation.begin()?;
         // A complete directory is only read: another run may hold it.
         let _claimed = claimed.unwrap_or_else(|| claim(store.dir()))?;
-        match Legs::new(&experiment, &mut invocation, store, &earlier, ranks) {
+        match Legs::new(&experiment, &mut invocation, (store, scripts), &earlier, ranks) {
             Ok(mut legs) => {
                 errors = legs.run(&todo, &mut earlier);
                 saved = legs.saved;
@@ -141,9 +146,19 @@ pub(super) fn check_parts<'a>(
 ) -> Result<()> {
     for cell in cells {
         let (part, subject) = (&experiment.parts[cell.part], &experiment.subjects[cell.subject]);
+        if part.script.is_some() && flag == "--ranks" {
+            let text =
+                format!("{flag}: {} is a script, which goes to --hosts alone", line(&part.title));
+            return Err(Error::usage(text).hint("loadgen lua FILE.lua --ranks measures a script"));
+        }
         if !matches!(part.what, What::Sweep(..)) {
             let title = line(&part.title);
             let text = format!("{flag}: {title} is a load or a suite, which one process runs");
+            return Err(Error::usage(text).hint("--only workload=NAME leaves it out"));
+        }
+        if part.script.is_some() {
+            let text =
+                format!("{flag}: {} is a script, which runs on this host", line(&part.title));
             return Err(Error::usage(text).hint("--only workload=NAME leaves it out"));
         }
         if subject.server.sandbox.is_some() {
@@ -209,7 +224,8 @@ pub(super) fn check_label(label: Option<&str>) -> Result<()> {
 pub(super) fn read(path: &Path, stop: &Stop) -> Result<Profile> {
     let is_file = path.exists() && !path.is_dir();
     if let Some(shipped) = path.to_str().and_then(Shipped::find).filter(|_| !is_file) {
-        return shipped.profile();
+        let mut profile = shipped.profile()?;
+        return find_scripts(&mut profile, None).map(|()| profile);
     }
     let path = path.to_owned();
     unless_stopped(stop, move || read_now(&path))
@@ -224,7 +240,8 @@ fn read_now(path: &Path) -> Result<Profile> {
     if text.len() as u64 > PROFILE_MAX {
         return Err(refused(&format!("it is larger than {} MiB", PROFILE_MAX >> 20)));
     }
-    let profile = Profile::parse(&text, &origin)?;
+    let mut profile = Profile::parse(&text, &origin)?;
+    find_scripts(&mut profile, Some(path.parent().unwrap_or(Path::new(""))))?;
     check_addresses(&profile)?;
     Ok(profile)
 }
@@ -300,6 +317,9 @@ impl Earlier {
 
 pub(super) struct Legs<'a> {
     experiment: &'a Experiment,
+    /// The plans of scripts, by their parts.
+    scripts: BTreeMap<usize, Plan>,
+    reader: &'static dyn ReadScripts,
     store: Store,
     pub(super) progress: &'a mut Progress,
     run_id: String,
@@ -320,10 +340,19 @@ impl<'a> Legs<'a> {
     pub(super) fn new(
         experiment: &'a Experiment,
         invocation: &'a mut Invocation<'_>,
-        store: Store,
+        (store, reader): (Store, &'static dyn ReadScripts),
         earlier: &Earlier,
         ranks: Option<Ranks>,
     ) -> Result<Legs<'a>> {
+        let scripts = read_scripts(experiment, reader)?;
+        let ranks = match ranks {
+            Some(ranks) if !scripts.is_empty() => {
+                let mut files = scripts.values().filter_map(|plan| plan.script.as_ref());
+                files.try_for_each(|script| script.check_away())?;
+                Some(ranks.require_lua()?)
+            }
+            ranks => ranks,
+        };
         let calibration = calibration::find(invocation)?;
         let Invocation { progress, stop, exporter, .. } = invocation;
         let servers = Servers::new(experiment, stop, progress)?;
@@ -334,6 +363,8 @@ impl<'a> Legs<'a> {
         };
         Ok(Legs {
             experiment,
+            scripts,
+            reader,
             store,
             progress,
             run_id,
@@ -400,19 +431,22 @@ impl<'a> Legs<'a> {
         let experiment = self.experiment;
         let (subject, part) = (&experiment.subjects[leg.subject], &experiment.parts[leg.part]);
         let own = &subject.server;
+        let preparer = part.script.as_ref().and_then(|script| Preparer::new(script, self.reader));
         if leg.fresh || self.taken.as_ref().is_none_or(|taken| taken.subject != leg.subject) {
             self.servers.written_by.take_if(|_| leg.fresh);
             self.give_back()?;
-            self.taken = Some(self.servers.take(leg.subject, part.dataset(), self.progress)?);
+            let needs = (part.dataset(), preparer);
+            self.taken = Some(self.servers.take(leg.subject, needs, self.progress)?);
         }
         let server = self.taken.as_mut().expect("a server was just taken");
         let mut flush = false;
+        let script = self.scripts.get(&leg.part).map(|plan| plan_on(plan, &server.link));
         let (job, written_by) = match &part.what {
             What::Sweep(plan, tables) => {
-                let filled = server.prepare(tables, self.progress)?;
+                let filled = server.prepare((Some(tables), preparer), self.progress)?;
                 let wanted = experiment.profile.tables.flush.unwrap_or(true);
                 flush = filled && wanted && server.pid().is_some();
-                (Job::Sweep(plan), server.written_by.clone())
+                (Job::Sweep(script.as_ref().unwrap_or(plan)), server.written_by.clone())
             }
             What::Load(spec) => {
                 // A sandbox has nobody else's data, and restored data is not lost.
@@ -440,6 +474,7 @@ impl<'a> Legs<'a> {
                 repeats: part.repeats,
                 search: None,
                 in_profile: Some(in_profile),
+                verify: queries(&experiment.profile.verify),
                 calibration: self.calibration.as_ref(),
             },
             prefix: own.probe.clone(),
@@ -450,7 +485,8 @@ impl<'a> Legs<'a> {
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();
-        let ended = runtime()?.block_on(measuring.run(&server.link, |_| Ok(steps.next())));
+        let next = |_: &[Summary]| Ok(steps.next());
+        let ended = runtime()?.block_on(run_steps(&mut measuring, &server.link, next));
         self.saved += measuring.saved;
         self.forecast = measuring.forecast;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));

@@ -88,6 +88,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         invocation.out = out.ok_or_else(no_directory)?;
         let _claimed = claimed.transpose()?;
         let store = invocation.begin()?;
+        let store = (store, args.source.scripts);
         let mut legs = Legs::new(again.experiment, &mut invocation, store, &again.found, ranks)?;
         errors = again.measure(&mut legs, &mut open)?;
         saved = legs.saved;

@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::before::ask;
+use super::scripts::Preparer;
 use super::{replace, runtime, start, stop_private};
 use crate::error::{Error, Result};
 use crate::mysql::{
-    ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening,
+    ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening, number,
     numeric, pairs, reach, resolve,
 };
 use crate::plan::experiment::{Dataset, Experiment, ServerSetup, What};
@@ -57,7 +58,12 @@ pub(super) struct AcquiredServer<'a> {
     /// Steps that wrote to its data since it was prepared; None if unknown.
     pub(super) written_by: Option<Vec<String>>,
     prepared: Vec<Dataset>,
+    /// Descriptions of the data that scripts prepared in it.
+    held: Vec<String>,
 }
+
+/// Data that a run needs: tables of loadgen's, and those that a script prepares.
+type Needs<'a> = (Option<&'a Dataset>, Option<Preparer<'a>>);
 
 impl<'a> Servers<'a> {
     /// Checks servers and programs, and asks for passwords: before the first step, not at night.
@@ -96,11 +102,11 @@ impl<'a> Servers<'a> {
     pub(super) fn take(
         &mut self,
         at: usize,
-        tables: Option<&Dataset>,
+        needs: Needs<'_>,
         progress: &mut Progress,
     ) -> Result<AcquiredServer<'a>> {
         let server = &self.experiment.subjects[at].server;
-        let (mut sandbox, mut kept) = (None, None);
+        let (mut sandbox, mut kept, mut held) = (None, None, Vec::new());
         let (target, written_by) = match &server.sandbox {
             None => {
                 let link = ServerLink::to(self.targets[&at].clone(), self.stop)?;
@@ -109,7 +115,8 @@ impl<'a> Servers<'a> {
                 (link.target, reset.or_else(|| self.written_by.clone()))
             }
             Some(private) => {
-                let (started, data) = self.start_private(at, private, tables, progress)?;
+                let (started, data, prepared) = self.start_private(at, private, needs, progress)?;
+                held = prepared;
                 let written =
                     data.as_ref().map_or_else(Vec::new, |data| data.mark.written_by.clone());
                 let target = ConnectOptions::private(&started.socket);
@@ -119,47 +126,55 @@ impl<'a> Servers<'a> {
         };
         let link = runtime()?.block_on(reach(&target, self.stop))?;
         let prepared = Vec::new();
-        Ok(AcquiredServer { subject: at, link, sandbox, server, kept, written_by, prepared })
+        Ok(AcquiredServer { subject: at, link, sandbox, server, kept, written_by, prepared, held })
     }
 
-    /// Returns its data directory if that stays. A server that works on a copy has these tables already.
+    /// Returns its data directory if that stays, and descriptions of the data in it. A server that works on a copy
+    /// has these already.
     fn start_private(
         &mut self,
         at: usize,
         private: &profile::Sandbox,
-        tables: Option<&Dataset>,
+        needs: Needs<'_>,
         progress: &mut Progress,
-    ) -> Result<(Sandbox, Option<KeptData>)> {
+    ) -> Result<(Sandbox, Option<KeptData>, Vec<String>)> {
         let (clients, statements) = self.experiment.most(at);
         let options = private.options.iter().map(|(name, value)| (name.clone(), value.0.clone()));
         let (program, options) = (private.program.clone(), options.collect());
         let mut spec = Spec { program, options, ..size_sandbox(clients, statements) };
         progress.note(&format!("label {}", self.experiment.subjects[at].label));
         let dir = match private.data() {
-            Data::ThrowAway => return Ok((start(&spec, self.stop, progress)?, None)),
+            Data::ThrowAway => return Ok((start(&spec, self.stop, progress)?, None, Vec::new())),
             Data::Keep(dir) => {
                 let mut kept = KeptData::open(dir)?;
-                return Ok((kept.start(spec, self.stop, progress)?, Some(kept)));
+                let (sandbox, held) =
+                    (kept.start(spec, self.stop, progress)?, kept.mark.prepared.clone());
+                return Ok((sandbox, Some(kept), held));
             }
             Data::Copied => self.temporary_dir(at)?,
             Data::CopyOf(dir) => dir.clone(),
         };
         let mut kept = KeptData::open(&dir)?;
-        if let Some(tables) = tables.filter(|tables| !kept.holds(&describe(tables))) {
+        let (tables, preparer) = needs;
+        let tables = tables.filter(|tables| !kept.holds(&describe(tables)));
+        let preparer = preparer.filter(|preparer| !kept.holds(&preparer.describe()));
+        if let Some(preparer) = &preparer {
+            check_other(preparer, &kept.mark.prepared)?;
+        }
+        if tables.is_some() || preparer.is_some() {
             let sandbox = kept.start(spec.clone(), self.stop, progress)?;
             let link = ServerLink::to(ConnectOptions::private(&sandbox.socket), self.stop)?;
-            let prepared = fill(&link, &Dataset { force: false, ..tables.clone() }, progress);
+            let prepared = kept.fill(&link, (tables, preparer), progress);
             // A clean stop in any case keeps what was filled so far.
             let stopped = stop_private(sandbox, progress);
             prepared?;
             stopped?;
-            kept.add(&describe(tables))?;
         }
         // Without a version no tables were prepared.
         if let Some(version) = kept.version() {
             spec = Spec { data: DataDir::CopyOf(kept.data()), version: Some(version), ..spec };
         }
-        Ok((start(&spec, self.stop, progress)?, None))
+        Ok((start(&spec, self.stop, progress)?, None, kept.mark.prepared))
     }
 
     fn temporary_dir(&mut self, subject: usize) -> Result<PathBuf> {
@@ -180,10 +195,13 @@ impl AcquiredServer<'_> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
 
-    pub(super) fn prepare(&mut self, tables: &Dataset, progress: &mut Progress) -> Result<bool> {
-        if tables.tables == 0 {
-            return Ok(false);
+    /// Fills what is missing, or was written to and may be filled again; returns whether it did.
+    pub(super) fn prepare(&mut self, needs: Needs<'_>, progress: &mut Progress) -> Result<bool> {
+        let (tables, preparer) = needs;
+        if let Some(preparer) = preparer {
+            return self.prepare_by(preparer, progress);
         }
+        let Some(tables) = tables.filter(|tables| tables.tables > 0) else { return Ok(false) };
         let force = tables.force && self.written_by.as_ref().is_none_or(|by| !by.is_empty());
         let mut filled = 0;
         if force || !self.prepared.contains(tables) {
@@ -197,6 +215,37 @@ impl AcquiredServer<'_> {
             self.save_writers(Vec::new())?;
         }
         Ok(filled > 0)
+    }
+
+    /// Has a script prepare its data, unless they are there. Those of a server that is there are somebody's: only
+    /// `refill` may replace them.
+    fn prepare_by(&mut self, preparer: Preparer<'_>, progress: &mut Progress) -> Result<bool> {
+        let wanted = preparer.describe();
+        let is_written = self.written_by.as_ref().is_none_or(|by| !by.is_empty());
+        let has_other = self.held.iter().any(|held| preparer.is_other(held));
+        let renews = preparer.may_refill() && (is_written || has_other);
+        if !renews && (self.sandbox.is_none() || self.held.contains(&wanted)) {
+            return Ok(false);
+        }
+        if !renews {
+            check_other(&preparer, &self.held)?;
+        } else if has_tables(&self.link)? {
+            preparer.run("cleanup", &self.link, progress)?;
+        }
+        self.hold(preparer.describe_unfinished())?;
+        preparer.run("prepare", &self.link, progress)?;
+        self.hold(wanted)?;
+        self.save_writers(Vec::new())?;
+        Ok(true)
+    }
+
+    /// Notes the data of a script, in place of what there was of it.
+    fn hold(&mut self, held: String) -> Result<()> {
+        let kind = |text: &str| text.split(' ').next().map(str::to_owned);
+        self.held.retain(|known| kind(known) != kind(&held));
+        let kept = self.kept.as_mut().map_or(Ok(()), |kept| kept.add(&held));
+        self.held.push(held);
+        kept
     }
 
     pub(super) fn add_writer(&mut self, title: &str) -> Result<()> {
@@ -228,6 +277,23 @@ impl AcquiredServer<'_> {
 
 fn fill(link: &ServerLink, tables: &Dataset, progress: &mut Progress) -> Result<u32> {
     Ok(runtime()?.block_on(load::prepare(link, tables, progress))?.filled)
+}
+
+/// Refuses data that a script prepared by other options, or not to the end.
+fn check_other(preparer: &Preparer<'_>, held: &[String]) -> Result<()> {
+    let is_other = held.iter().any(|held| preparer.is_other(held));
+    if is_other { Err(preparer.other_data()) } else { Ok(()) }
+}
+
+fn has_tables(link: &ServerLink) -> Result<bool> {
+    let sql = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
+    let reading = async {
+        let mut session = Session::open(link, None).await?;
+        let count = number(&mut session, sql).await?;
+        session.close(limits::COURTESY).await;
+        Ok::<_, Error>(count > 0)
+    };
+    runtime()?.block_on(ask(link, reading))
 }
 
 fn describe(tables: &Dataset) -> String {
@@ -470,6 +536,21 @@ impl KeptData {
         let sandbox = start(&Spec { data, version, ..spec }, stop, progress)?;
         self.change(|mark| sandbox.program_version.clone_into(&mut mark.version))?;
         Ok(sandbox)
+    }
+
+    /// Fills what is missing, and notes it: of a script also that it has begun.
+    fn fill(&mut self, link: &ServerLink, needs: Needs<'_>, progress: &mut Progress) -> Result<()> {
+        let (tables, preparer) = needs;
+        if let Some(tables) = tables {
+            fill(link, &Dataset { force: false, ..tables.clone() }, progress)?;
+            self.add(&describe(tables))?;
+        }
+        if let Some(preparer) = preparer {
+            self.add(&preparer.describe_unfinished())?;
+            preparer.run("prepare", link, progress)?;
+            self.add(&preparer.describe())?;
+        }
+        Ok(())
     }
 
     fn holds(&self, tables: &str) -> bool {

@@ -90,6 +90,7 @@ impl<'a> Steps<'a> {
                 repeats: 1,
                 search: None,
                 in_profile: None,
+                verify: Vec::new(),
                 calibration: None,
             },
             store,

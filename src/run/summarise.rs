@@ -12,7 +12,7 @@ use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
     self, Client, ClientHost, CommandRun, Conditions, RateSearch, Server, Share, StatementText,
-    Summary, TableRows, Thread,
+    Summary, TableRows, Thread, VerifyQuery,
 };
 use crate::terms::{Finding, OnError, StatementMode, counted, finding, joined};
 use crate::workload::Schema;
@@ -27,6 +27,8 @@ pub(crate) struct JobFacts<'a> {
     /// The search that the steps belong to, without a step's number.
     pub(crate) search: Option<RateSearch>,
     pub(crate) in_profile: Option<InProfile<'a>>,
+    /// Queries for `loadgen verify`.
+    pub(crate) verify: Vec<VerifyQuery>,
     pub(crate) calibration: Option<&'a Calibration>,
 }
 
@@ -123,6 +125,7 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         outages: run.outages.clone(),
         ledger: run.ledger.clone(),
         record,
+        verify: job.verify.clone(),
         load,
         suite,
         warnings: warnings.into_iter().map(Into::into).collect(),
@@ -343,6 +346,7 @@ mod tests {
             repeats: 3,
             search: Some(RateSearch { number: 0, ..RateSearch::default() }),
             in_profile: None,
+            verify: Vec::new(),
             calibration: None,
         }
     }

@@ -7,6 +7,7 @@
 
 mod files;
 mod imported;
+mod verify;
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,7 @@ pub use imported::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
     ImportedTotals, TextSource,
 };
+pub use verify::VerifyQuery;
 
 /// The `schema` value that this version writes.
 pub(crate) const SCHEMA: &str = "loadgen.summary/1";
@@ -88,6 +90,9 @@ contract! {
         pub ledger: Vec<LedgerEntry>,
         /// Name of the record that was made before the first write, without `.begun`; or null.
         pub record: Option<String>,
+        /// Queries for `loadgen verify`, of a profile or a script; not there without any.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub verify: Vec<VerifyQuery>,
         /// A timed load; null otherwise.
         pub load: Option<Load>,
         /// A suite of external commands; null otherwise.

@@ -39,7 +39,7 @@ use explain::native;
 pub(crate) use hints::{Answer, NativeFlag, NativeVerb, translate};
 pub(crate) use import::import;
 #[cfg(feature = "lua")]
-pub(crate) use native_script::{Asked, NativeScript};
+pub(crate) use native_script::{Asked, NativeScript, Output};
 use options::NAME;
 pub(crate) use others::command;
 #[cfg(test)]

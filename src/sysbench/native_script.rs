@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use super::arguments::{Parsed, parse, script_of, test_of};
 use super::options;
 use super::output::Log;
-use super::plan::of_script;
 use super::script::{self, SEED, read_script, script_options};
 use super::scripts::Places;
 use super::settings::{ScriptCall, Settings};
 use crate::error::{Error, Result};
 use crate::lua::{Entry, Reply, Turn, Vm};
 use crate::mysql::ConnectOptions;
+use crate::plan::profile::script::ScriptPart;
+use crate::plan::script::workload_of;
 use crate::plan::{AfterError, Plan, Rules, Script, ScriptIdentity, StatementMode};
 use crate::progress::say;
 use crate::stop::Stop;
@@ -56,8 +57,31 @@ pub(crate) struct Asked<'a> {
     pub goes_on: bool,
 }
 
+/// The stream that a command of a script prints to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    Stdout,
+    Stderr,
+}
+
 impl NativeScript {
-    pub(crate) fn parse(file: &str, options: &[String], asked: Asked<'_>) -> Result<NativeScript> {
+    /// Takes the script of a profile, whose modules may be beside it.
+    pub(crate) fn of_profile(script: &ScriptPart, asked: Asked<'_>) -> Result<NativeScript> {
+        let file = &script.file;
+        let mut read = NativeScript::parse(&file.path, file.text, &script.options.words(), asked)?;
+        if let Some((dir, _)) = file.path.rsplit_once('/') {
+            read.call.package_path.insert_str(0, &format!("{dir}/?.lua;"));
+        }
+        Ok(read)
+    }
+
+    /// `text` is that of a script which the program carries.
+    pub(crate) fn parse(
+        file: &str,
+        text: Option<&'static str>,
+        options: &[String],
+        asked: Asked<'_>,
+    ) -> Result<NativeScript> {
         for option in options {
             let Some(word) = option.strip_prefix("--") else {
                 return Err(Error::usage(format!("{file}: '{option}' is no option of a script"))
@@ -66,7 +90,9 @@ impl NativeScript {
             let name = word.split('=').next().unwrap_or_default().replace('_', "-");
             if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == name) {
                 return Err(Error::usage(format!("-- --{name}: loadgen has a flag for that"))
-                    .hint(format!("{flag}, before --")));
+                    .hint(format!(
+                        "{flag}, before --; in a profile a key of the run or the server"
+                    )));
             }
             // Scripts make tables and draw numbers by the others.
             let decides = |entry: &options::Entry| {
@@ -84,7 +110,8 @@ impl NativeScript {
         words.extend(options.iter().cloned());
         words.extend(asked.text.then(|| "--db-ps-mode=disable".to_owned()));
         words.extend(asked.goes_on.then(|| "--mysql-ignore-errors=all".to_owned()));
-        words.extend([file.to_owned(), "run".to_owned()]);
+        let word = if text.is_some() { "-" } else { file };
+        words.extend([word.to_owned(), "run".to_owned()]);
         let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
         // A stock script is run as the script that it is.
         let env = |name: &str| match name {
@@ -96,13 +123,17 @@ impl NativeScript {
             Error::usage(format!("there is no script '{file}'"))
                 .hint("name a file, or a module of the working directory or LUA_PATH")
         };
-        if Places::new(file, &env).find_script(file, test_of(file).map(script_of)) == Ok(None) {
+        let found = || Places::new(file, &env).find_script(file, test_of(file).map(script_of));
+        if text.is_none() && found() == Ok(None) {
             return Err(none());
         }
         match parse(&words, &env) {
             Ok(Parsed::Settings(mut settings)) => {
                 let mut call = settings.script.take().ok_or_else(none)?;
                 call.argv.insert(0, "loadgen".to_owned());
+                if text.is_some() {
+                    (call.path, call.text) = (file.to_owned(), text);
+                }
                 Ok(NativeScript { settings: *settings, call })
             }
             Ok(Parsed::HandOver { .. }) => Err(none()),
@@ -115,7 +146,7 @@ impl NativeScript {
     }
 
     pub(crate) fn workload(&self) -> Workload {
-        of_script(&self.call.path)
+        workload_of(&self.call.path)
     }
 
     /// Makes a plan one of this script: `--rand-type` and how statements are sent are conditions.
@@ -178,17 +209,46 @@ impl NativeScript {
         self,
         name: &str,
         connect: ConnectOptions,
+        output: Output,
         stop: &Stop,
     ) -> Result<()> {
-        let call = ScriptCall { command: Some(name.to_owned()), ..self.call };
+        let to_stderr = output == Output::Stderr;
+        let call = ScriptCall { command: Some(name.to_owned()), to_stderr, ..self.call };
         let server = connect.address.to_string();
         let settings = Settings { connect, server, ..self.settings };
-        let log = Log::new(Box::new(std::io::stdout()), settings.verbosity);
+        let out: Box<dyn std::io::Write + Send> =
+            if to_stderr { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout()) };
+        let log = Log::new(out, settings.verbosity);
         let log = Arc::new(Mutex::new(log));
         let status = script::run(&settings, &call, &log, stop).await?;
         if status == 0 {
             return Ok(());
         }
         Err(Error::failed(format!("{}: the command '{name}' failed", call.path)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::ScriptValue;
+    use crate::plan::profile::script::{ScriptFile, ScriptOptions};
+
+    #[test]
+    fn script_is_read_from_its_text_when_the_program_carries_it() {
+        let text = "sysbench.cmdline.options = { n = { 'A number', 1 } } function event() end";
+        let (path, sha256) = ("carried.lua".to_owned(), String::new());
+        let part = ScriptPart {
+            file: ScriptFile { path, text: Some(text), sha256 },
+            options: ScriptOptions(vec![("n".to_owned(), ScriptValue::Number(3.0))]),
+            identity: ScriptIdentity::default(),
+            data: None,
+        };
+        let asked = Asked { threads: 1, database: None, text: false, goes_on: false };
+        let script = NativeScript::of_profile(&part, asked).expect("it is found");
+        assert_eq!(script.workload().name, "carried.lua");
+        let identity = script.read(false).expect("it is sound").identity;
+        assert_eq!(identity.options, [("n".to_owned(), 3.0)].into());
+        assert_eq!(identity.files[0].0, "carried.lua");
     }
 }

@@ -8,6 +8,7 @@ use super::options::OptionValues;
 use super::settings::{Settings, Test};
 use crate::error::Result;
 use crate::plan::knobs::Knobs;
+use crate::plan::script::workload_of;
 use crate::plan::{Plan, Rules, Script, StatementMode, StopAt, limits};
 use crate::workload::{Workload, named};
 
@@ -57,7 +58,7 @@ pub(super) fn plan(settings: &Settings, script: Option<&Arc<Script>>, seed: u64)
 fn workload(settings: &Settings) -> Result<Workload> {
     let values = &settings.values;
     if let Some(call) = &settings.script {
-        return Ok(of_script(&call.path));
+        return Ok(workload_of(&call.path));
     }
     if settings.test == Test::Insert && !values.on("auto-inc") {
         return Workload::parse(INSERT_UNIQUE, "oltp_insert");
@@ -73,14 +74,6 @@ fn workload(settings: &Settings) -> Result<Workload> {
     }
     let options = options(&workload, settings.test, values);
     workload.with_options(&options)
-}
-
-/// Makes the workload of a script: a name, and no statement that loadgen knows.
-pub(super) fn of_script(path: &str) -> Workload {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let name: String = name.chars().filter(char::is_ascii_graphic).collect();
-    let usual = named("point-select").expect("it is built in");
-    Workload { name, built_in: false, transactions: Vec::new(), ..usual }
 }
 
 pub(super) fn options(

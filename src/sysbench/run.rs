@@ -22,7 +22,7 @@ use crate::run::before::assume_tables;
 use crate::run::random;
 use crate::run::steps::{Job, Steps};
 use crate::stop::{Stop, locked};
-use crate::summary::{Client, Outcome, Phase, Share, Store, Summary, VerdictKind};
+use crate::summary::{Client, Outcome, Phase, Share, Store, Summary, VerdictKind, VerifyQuery};
 
 struct RunEnd {
     outcome: Outcome,
@@ -130,6 +130,7 @@ async fn run_and_save(
     let mut progress = Progress::new(true, None);
     let mut steps = Steps::new(Job::Sweep(plan), store, &mut progress)?;
     steps.observer = Some(report);
+    steps.facts.verify = report.hooks.map_or_else(Vec::new, |hooks| hooks.queries().to_vec());
     let mut planned = plan.steps().into_iter();
     let ran = steps.run(link, |_| Ok(planned.next())).await;
     let Some(summary) = steps.summaries.pop() else {
@@ -148,6 +149,9 @@ pub(super) trait ReportHooks {
     fn intermediate(&self, part: &Counted, at_s: u64, queue: QueueLength) -> bool;
     fn checkpoint(&self, part: &Counted) -> bool;
     fn last(&self, part: &Counted) -> bool;
+
+    /// Returns the queries that the script has for `loadgen verify`.
+    fn queries(&self) -> &[VerifyQuery];
 
     /// Waits for the reports of the run, but the last one.
     fn finish(&self) -> LocalBoxFuture<'_, ()>;

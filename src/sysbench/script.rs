@@ -23,6 +23,7 @@ use crate::mysql::wire::Inbox;
 use crate::observe::seconds;
 use crate::plan::{RandType, Script, ScriptIdentity, ScriptRandom, ScriptValue};
 use crate::stop::{COURTESY, Stop, locked, or_stop, within};
+use crate::summary::VerifyQuery;
 
 /// `sysbench.cmdline.ARG_*`.
 const BOOL: u8 = 1;
@@ -189,7 +190,11 @@ async fn run_events(
         return Ok(program.fatal(format!("cannot find the event() function in {name}")));
     }
     let values = &settings.values;
-    let (mut hooks, mut reports) = (Hooks::new(settings), Vec::new());
+    let queries = match main.state.verify_queries() {
+        Ok(queries) => queries,
+        Err(words) => return Ok(program.fatal(words)),
+    };
+    let (mut hooks, mut reports) = (Hooks::new(settings, queries), Vec::new());
     let mut report = |name, is_due: bool| {
         let (sender, due) = unbounded_channel();
         reports.extend(is_due.then(|| write_reports(program, script, name, due)));
@@ -259,6 +264,7 @@ async fn write_reports(
 
 struct Hooks<'a> {
     settings: &'a Settings,
+    queries: Vec<VerifyQuery>,
     /// None where the script has no hook of the kind.
     intermediate: Option<Due>,
     cumulative: Option<Due>,
@@ -269,9 +275,9 @@ struct Hooks<'a> {
 }
 
 impl<'a> Hooks<'a> {
-    fn new(settings: &'a Settings) -> Hooks<'a> {
+    fn new(settings: &'a Settings, queries: Vec<VerifyQuery>) -> Hooks<'a> {
         let (last, written) = (Cell::default(), Notify::new());
-        Hooks { settings, intermediate: None, cumulative: None, last, written }
+        Hooks { settings, queries, intermediate: None, cumulative: None, last, written }
     }
 }
 
@@ -297,6 +303,10 @@ impl ReportHooks for Hooks<'_> {
         is_own
     }
 
+    fn queries(&self) -> &[VerifyQuery] {
+        &self.queries
+    }
+
     fn finish(&self) -> LocalBoxFuture<'_, ()> {
         for due in [&self.intermediate, &self.cumulative].into_iter().flatten() {
             due.0.take();
@@ -307,7 +317,7 @@ impl ReportHooks for Hooks<'_> {
 }
 
 pub(super) fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Script> {
-    let mut text = None;
+    let mut text = call.text.map(str::to_owned);
     if call.path == "-" {
         let mut read = String::new();
         let outcome = std::io::stdin().read_to_string(&mut read);
@@ -343,7 +353,7 @@ pub(super) fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Scri
             zipfian_exp: values.number("rand-zipfian-exp"),
         },
         text_statements: !settings.prepared,
-        is_native: false,
+        is_native: call.to_stderr,
         files: Vec::new(),
         is_away: false,
         identity: ScriptIdentity::default(),

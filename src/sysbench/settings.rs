@@ -53,6 +53,10 @@ pub(crate) struct ScriptCall {
     /// A path, or the name of a module; `-` for standard input.
     pub path: String,
     pub command: Option<String>,
+    /// The text of a script that the program carries.
+    pub text: Option<&'static str>,
+    /// It prints to standard error: standard output is for data.
+    pub to_stderr: bool,
     /// Options that sysbench itself has not.
     pub given: Vec<(String, Option<String>)>,
     /// The words for the first option of sysbench's own whose value is wrong.

@@ -12,6 +12,7 @@
 //! No snapshot spans connections: the server counts and sums before and after, by each index, and a table that
 //! changed meanwhile is not judged.
 
+mod queries;
 mod verdict;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,7 +22,8 @@ use std::time::{Duration, Instant};
 
 use mysql_async::{Row, Value};
 
-use self::verdict::Known;
+pub(crate) use self::queries::Answered;
+use self::verdict::{Known, judge_beside_scripts};
 use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::load::{Numbers, default_jobs, named};
 use crate::mysql::{
@@ -30,7 +32,7 @@ use crate::mysql::{
 };
 use crate::progress::Progress;
 use crate::stop::{COURTESY, SILENCE, Stop, locked};
-use crate::summary::Location;
+use crate::summary::{Location, VerifyQuery};
 use crate::terms::{add, counted, named as named_some, units};
 use crate::workload::{Filler, Mark, PAD_LEN, Rows, Schema, State, is_digits, proves, quoted};
 
@@ -50,10 +52,26 @@ pub(crate) async fn verify(
     link: &ServerLink,
     evidence: &Evidence<'_>,
     progress: &mut Progress,
-) -> Result<Vec<Checked>> {
+) -> Result<(Vec<Checked>, Vec<Answered>)> {
     let server = Arc::new(Liveness::new(link));
     let looking = find_tables(&server, evidence, progress);
-    let (tables, missing) = server.during(looking).await?;
+    let (tables, missing, asked) = server.during(looking).await?;
+    let answers = if asked.is_empty() {
+        Vec::new()
+    } else {
+        let asking = async {
+            let mut session = open(&server).await?;
+            let _waits = server.waits(&session);
+            let answers = queries::ask(&mut session, &asked, progress).await;
+            session.close(COURTESY).await;
+            answers.map_err(|failure| explain(&failure, "asking the queries"))
+        };
+        server.during(Box::pin(asking)).await?
+    };
+    let hold = !answers.is_empty() && answers.iter().all(|answer| answer.wrong.is_none());
+    if tables.is_empty() {
+        return Ok((Vec::new(), answers));
+    }
     let reading = Arc::new(Reading {
         server,
         tasks: Mutex::default(),
@@ -65,7 +83,8 @@ pub(crate) async fn verify(
     progress.clear();
     let checked = reading.tables.iter().cloned().zip(found).map(|(table, found)| {
         let Table { name: table, mark, history, .. } = table;
-        Checked { table, verdict: judge(mark.rows, &history, &found), found, history }
+        let verdict = judge_beside_scripts(mark.rows, &history, &found, hold);
+        Checked { table, verdict, found, history }
     });
     let gone = missing.into_iter().map(|(table, step)| {
         let verdict = Verdict::Undecided(format!(
@@ -74,15 +93,16 @@ pub(crate) async fn verify(
         ));
         Checked { table, verdict, found: Found::default(), history: History::default() }
     });
-    Ok(checked.chain(gone).collect())
+    Ok((checked.chain(gone).collect(), answers))
 }
 
-/// Begins once all rollbacks are over. Returns missing tables, too, with a step that wrote to each.
+/// Begins once all rollbacks are over. Returns missing tables, too, with a step that wrote to each, and the queries
+/// of the steps here.
 async fn find_tables(
     server: &Liveness,
     evidence: &Evidence<'_>,
     progress: &mut Progress,
-) -> Result<(Vec<Table>, BTreeMap<String, String>)> {
+) -> Result<(Vec<Table>, BTreeMap<String, String>, Vec<VerifyQuery>)> {
     let target = &server.link.target;
     let mut session = Session::open(&server.link, None).await?;
     let _waits = server.waits(&session);
@@ -113,7 +133,13 @@ async fn find_tables(
         foreign if foreign.is_empty() => foreign,
         foreign => format!("; not made by loadgen prepare: {foreign}"),
     };
-    if tables.is_empty() {
+    let (queries, elsewhere) = evidence.find_queries(&location);
+    if elsewhere > 0 {
+        progress.warn(&format!(
+            "{elsewhere} of the steps with queries ran on another server: --elsewhere asks theirs here"
+        ));
+    }
+    if tables.is_empty() && queries.is_empty() {
         return Err(no_tables(&target.database, &others));
     }
     if !others.is_empty() {
@@ -140,7 +166,7 @@ async fn find_tables(
     }
     wait_for_rollbacks(&mut session, progress).await?;
     session.close(COURTESY).await;
-    Ok((tables, evidence.missing(&location, &known)))
+    Ok((tables, evidence.missing(&location, &known), queries))
 }
 
 async fn read_location(session: &mut Session) -> Result<Location> {

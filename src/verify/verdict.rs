@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{VALUE_MAX, clip};
-use crate::summary::{Doubt, LedgerEntry, Location, Record, Summary};
+use crate::summary::{Doubt, LedgerEntry, Location, Record, Summary, VerifyQuery};
 use crate::terms::{add, named};
 use crate::workload::{Mark, State, writes_elsewhere};
 
@@ -31,6 +31,8 @@ pub struct History {
     /// True if a user's own workload wrote to it: its contents may be anything.
     pub(crate) custom: bool,
     pub(crate) unknown: Vec<String>,
+    /// Steps of scripts that gave queries: these speak for what such a script wrote.
+    pub(crate) scripts: Vec<String>,
     /// True if no summary and no record names any of the tables: another run may have changed them.
     pub(crate) unseen: bool,
 }
@@ -65,8 +67,12 @@ impl Evidence<'_> {
             if let Some(untold) =
                 untold.clone().filter(|_| (is_older || is_script) && !self.is_another(&place, here))
             {
-                history.custom |= !summary.workload.built_in;
-                history.unknown.push(untold);
+                if is_script && !summary.verify.is_empty() {
+                    history.scripts.push(untold);
+                } else {
+                    history.custom |= !summary.workload.built_in;
+                    history.unknown.push(untold);
+                }
             }
             for entry in summary.ledger.iter().filter(its) {
                 history.unknown.extend(untold.clone());
@@ -93,6 +99,23 @@ impl Evidence<'_> {
             }
         }
         history
+    }
+
+    /// Lists the queries of steps here, each once, and counts the steps elsewhere that have some.
+    pub(super) fn find_queries(&self, here: &Location) -> (Vec<VerifyQuery>, usize) {
+        let (mut queries, mut elsewhere) = (Vec::new(), 0);
+        for summary in self.summaries.iter().filter(|summary| !summary.verify.is_empty()) {
+            if self.is_another(&read_location(summary), here) {
+                elsewhere += 1;
+                continue;
+            }
+            for query in &summary.verify {
+                if !queries.contains(query) {
+                    queries.push(query.clone());
+                }
+            }
+        }
+        (queries, elsewhere)
     }
 
     pub(super) fn count_other_steps(&self, tables: &[Known]) -> usize {
@@ -240,6 +263,29 @@ const CHECKS: [(Made, &str); 14] = [
 ];
 
 const OTHER: &str = "another program wrote to it, or SQL of your own, or a summary is not here";
+
+const BESIDE: &str = "as if no script had written to it; queries speak for what scripts wrote";
+
+/// Judges a table that scripts may have written to: without them, as far as queries speak for what they wrote.
+pub(super) fn judge_beside_scripts(
+    start: u64,
+    history: &History,
+    found: &Found,
+    queries_hold: bool,
+) -> Verdict {
+    let verdict = judge(start, history, found);
+    if history.scripts.is_empty() {
+        return verdict;
+    }
+    match verdict {
+        Verdict::Ok if queries_hold => Verdict::Partly(BESIDE.to_owned()),
+        Verdict::Partly(what) if queries_hold => Verdict::Partly(format!("{what}; {BESIDE}")),
+        _ => {
+            let unknown = [&history.unknown[..], &history.scripts].concat();
+            judge(start, &History { unknown, custom: true, ..history.clone() }, found)
+        }
+    }
+}
 
 /// Judges a table into which prepare filled `start` rows.
 pub fn judge(start: u64, history: &History, found: &Found) -> Verdict {

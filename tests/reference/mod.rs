@@ -19,6 +19,7 @@ use loadgen::terms::{Code, PLACES, RESTLESS};
 const ERROR: &str = include_str!("../../src/error.rs");
 const KNOBS: &str = include_str!("../../src/plan/knobs.rs");
 const PROFILE: &str = include_str!("../../src/plan/profile/mod.rs");
+const PROFILE_SCRIPT: &str = include_str!("../../src/plan/profile/script.rs");
 const STATEMENT: &str = include_str!("../../src/workload/statement.rs");
 const THRESHOLDS: &str = include_str!("../../src/judge/thresholds.rs");
 const WORKLOAD: &str = include_str!("../../src/workload/mod.rs");
@@ -122,12 +123,14 @@ fn the_keys_of_profiles_are_in_the_reference() {
         ("`data` of a sandbox", PROFILE, "Data"),
         ("`[tables]`", PROFILE, "Tables"),
         ("`[[run]]` of a workload", KNOBS, "Knobs"),
+        ("`[[run]]` of a script", PROFILE_SCRIPT, "ScriptKeys"),
         ("`[[run]]` of a load or a suite", PROFILE, "Timed"),
         ("`load` of a run", KNOBS, "LoadKnobs"),
         ("`suite` of a run", KNOBS, "SuiteSpec"),
         ("`tests` of a suite", KNOBS, "SuiteTest"),
         ("`[expect]`: what must hold before a run", PROFILE, "Expect"),
         ("`[[command]]`: runs beside the windows", PROFILE, "Command"),
+        ("`[[verify]]`: what the data must hold", PROFILE_SCRIPT, "Verify"),
         ("`[report]`", PROFILE, "Report"),
     ];
     for (title, source, owner) in sections {
@@ -135,6 +138,10 @@ fn the_keys_of_profiles_are_in_the_reference() {
         if owner == "Profile" {
             let turns = table(PROFILE, "RepeatOrder").replace('_', "-").replace("key", "`order`");
             let _ = write!(text, "\n{turns}");
+        }
+        if owner == "ScriptKeys" {
+            text += "\nIts other keys are those of a run of a workload, but for `workload`, `scan`, `tables`, `rows`, \
+                     `spread`, `distribution`, `warm` and `ahi = \"warm\"`, which a script decides.\n";
         }
     }
     text += "\n`[[workload]]` has the [keys of a workload](workload-keys.md).\n";

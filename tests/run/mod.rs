@@ -1,5 +1,7 @@
 //! `loadgen run`: profiles against private servers, from nothing to the tables.
 
+mod scripts;
+
 use crate::common;
 use std::fs;
 use std::path::{Path, PathBuf};

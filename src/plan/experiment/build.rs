@@ -11,8 +11,10 @@ use std::time::Duration;
 use super::{Dataset, Experiment, Overrides, RunSpec, ServerSetup, What};
 use crate::error::{Error, Result};
 use crate::plan::knobs::{Knobs, LoadSource, SuiteSpec};
+use crate::plan::profile::script::{ScriptPart, ScriptRun};
 use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
-use crate::plan::value::{Length, Names, Scale, Whole};
+use crate::plan::script::workload_of;
+use crate::plan::value::{Length, Names, RowsOrAuto, Scale, Whole};
 use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
 use crate::terms::joined;
 use crate::workload::{Workload, builtin};
@@ -138,7 +140,7 @@ fn add_parts(
     let measures = run.servers.as_ref().is_none_or(|names| !names.0.is_empty());
     profile.ensure(measures, key_path("servers"), "a run without servers measures nothing")?;
     check_labels(profile, &key_path("servers"), run.servers.as_ref())?;
-    let (mut gates, mut whats) = (Vec::new(), Vec::new());
+    let (mut gates, mut whats, mut script) = (Vec::new(), Vec::new(), None);
     match &run.what {
         Measured::Load(load) => {
             let mut load = load.clone();
@@ -150,6 +152,12 @@ fn add_parts(
         Measured::Suite(suite) => {
             check_suite(profile, &key_path("suite"), suite)?;
             whats.push((format!("suite-{}", suite.name), What::Suite(suite.clone())));
+        }
+        Measured::Script(of_script) => {
+            gates = [profile.gates.as_slice(), &of_script.knobs.gates].concat();
+            let (title, what, part) = script_part(of, n, of_script)?;
+            whats.push((title, what));
+            script = Some(part);
         }
         Measured::Sweep(knobs) => {
             let ok = run.name.is_none() || knobs.workload.iter().flat_map(Names::texts).count() < 2;
@@ -180,6 +188,7 @@ fn add_parts(
             subjects: (0..subjects.len()).filter(|at| is_for(&subjects[*at])).collect(),
             commands: commands(profile, &title, overrides.scale),
             gates: gates.clone(),
+            script: script.clone(),
             title,
         });
     }
@@ -256,6 +265,24 @@ fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> 
         ..Dataset::default()
     };
     Ok(What::Sweep(Box::new(plan), dataset))
+}
+
+/// Plans a script, which has its own tables.
+fn script_part(of: Given<'_>, n: usize, run: &ScriptRun) -> Result<(String, What, ScriptPart)> {
+    let (profile, overrides) = of;
+    let refuse = |(key, what): (&str, String)| profile.refuse(&format!("run/{n}/{key}"), what);
+    let jobs = profile.tables.jobs.map(Whole::small);
+    let part = run.part(overrides.scale, profile.tables.refill, jobs).map_err(refuse)?;
+    let mut workload = workload_of(&part.file.path);
+    workload.name = profile.runs[n].name.clone().unwrap_or(workload.name);
+    let title = workload.name.clone();
+    if let Some((key, why)) = run.knobs.not_for_scripts() {
+        return Err(refuse((key, format!("run {title}: {key} is not for scripts: {why}"))));
+    }
+    let (tables, rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
+    let plan = Knobs { tables, rows, ..run.knobs.clone() }.located(workload, overrides.seed);
+    let plan = plan.map_err(|(key, error)| refuse((key, format!("run {title}: {error}"))))?;
+    Ok((title, What::Sweep(Box::new(plan), Dataset::default()), part))
 }
 
 fn is_beside(command: &Command, title: &str) -> bool {

@@ -19,7 +19,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::knobs::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
+use super::profile::script::{ScriptData, ScriptPart};
 use super::profile::{Command, Data, Expect, Profile, RepeatOrder, Sandbox, Server, Setting};
+use super::script::ScriptIdentity;
 use super::value::{self, Clients, Scale};
 use super::{Plan, Step, StopAt, defaults, seconds_of, shuffle, units};
 use crate::error::{Error, Result, line};
@@ -112,6 +114,8 @@ pub struct ServerSetup {
 pub struct RunSpec {
     pub title: String,
     pub what: What,
+    /// What the clients of a sweep do instead of its workload. Nobody has read it yet.
+    pub script: Option<ScriptPart>,
     pub repeats: u32,
     pub subjects: Vec<usize>,
     pub commands: Vec<Command>,
@@ -188,9 +192,13 @@ impl RunSpec {
         Some((plan, dataset))
     }
 
-    /// Returns whether it may write; a suite may.
+    /// Returns whether it may write; a script or a suite may.
     pub(crate) fn writes(&self) -> bool {
-        self.sweep().is_none_or(|(plan, _)| plan.workload.writes())
+        self.script.is_some() || self.sweep().is_none_or(|(plan, _)| plan.workload.writes())
+    }
+
+    pub(crate) fn plan(&self) -> Option<&Plan> {
+        self.sweep().map(|(plan, _)| plan)
     }
 
     pub(crate) fn dataset(&self) -> Option<&Dataset> {
@@ -209,10 +217,7 @@ impl RunSpec {
 
 impl Experiment {
     pub(crate) fn plans(&self) -> impl Iterator<Item = &Plan> {
-        self.parts.iter().filter_map(|part| match &part.what {
-            What::Sweep(plan, _) => Some(&**plan),
-            What::Load(_) | What::Suite(_) => None,
-        })
+        self.parts.iter().filter_map(RunSpec::plan)
     }
 
     /// Interleaves the labels whatever the profile says: compared runs should be near each other in time.
@@ -323,7 +328,12 @@ impl Experiment {
         let server = private.or(given);
         let title = part.title.as_str();
         let run = match &part.what {
-            What::Sweep(plan, dataset) => RunKey::Sweep { plan, dataset, commands: &part.commands },
+            What::Sweep(plan, dataset) => match &part.script {
+                Some(ScriptPart { identity: script, data, .. }) => {
+                    RunKey::Script { plan, script, data, commands: &part.commands }
+                }
+                None => RunKey::Sweep { plan, dataset, commands: &part.commands },
+            },
             What::Load(load) => RunKey::Load { title, load },
             What::Suite(suite) => RunKey::Suite { title, suite },
         };
@@ -358,7 +368,7 @@ impl Experiment {
 
     /// Returns the planned warm-up and window of a cell; None if its length is unknown.
     pub(crate) fn step_time(&self, at: usize) -> Option<Duration> {
-        self.parts[self.cells[at].part].sweep()?.0.step_time()
+        self.parts[self.cells[at].part].plan()?.step_time()
     }
 
     pub(crate) fn step(&self, at: usize) -> Step {
@@ -431,9 +441,25 @@ enum ServerKey<'a> {
 
 #[derive(Serialize)]
 enum RunKey<'a> {
-    Sweep { plan: &'a Plan, dataset: &'a Dataset, commands: &'a [Command] },
-    Load { title: &'a str, load: &'a LoadSpec },
-    Suite { title: &'a str, suite: &'a SuiteSpec },
+    Sweep {
+        plan: &'a Plan,
+        dataset: &'a Dataset,
+        commands: &'a [Command],
+    },
+    Script {
+        plan: &'a Plan,
+        script: &'a ScriptIdentity,
+        data: &'a Option<ScriptData>,
+        commands: &'a [Command],
+    },
+    Load {
+        title: &'a str,
+        load: &'a LoadSpec,
+    },
+    Suite {
+        title: &'a str,
+        suite: &'a SuiteSpec,
+    },
 }
 
 /// Returns whether this version made a key.
@@ -496,6 +522,10 @@ impl Experiment {
         }
         for part in &self.parts {
             put("run", &format!("{}: {}", part.title, describe(part)));
+            if let Some(script) = &part.script {
+                let prepared = if script.data.is_some() { ", filled by its prepare" } else { "" };
+                put("script", &format!("{}: {}{prepared}", part.title, script.file));
+            }
             part.gates.iter().for_each(|gate| put("gate", &format!("{}: {gate}", part.title)));
         }
         let total = self.cells.len();
@@ -596,6 +626,7 @@ fn describe(part: &RunSpec) -> String {
     };
     let rows = units::count(dataset.rows);
     let tables = match dataset.tables {
+        _ if part.script.is_some() => "its own tables".to_owned(),
         0 => format!("its own tables, keys to {rows}"),
         tables => format!("{} of {rows} rows", terms::counted(tables, "table")),
     };

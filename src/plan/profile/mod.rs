@@ -1,6 +1,7 @@
 //! A profile: an experiment as a file. These types are the form of the TOML; errors have line and column.
 //! docs/reference/profile-keys.md is made from their comments.
 
+pub(crate) mod script;
 pub(crate) mod shipped;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Value};
 
+use self::script::{SCRIPT_KEYS, ScriptKeys, ScriptRun, Verify};
 use super::knobs::{Knobs, LoadSpec, SuiteSpec};
 use super::value::{
     CharsetName, Clients, Length, Names, Phase, Repeats, RowCount, Size, TableCount, Threads,
@@ -54,7 +56,7 @@ pub struct Profile {
     pub workloads: Vec<Workload>,
     #[serde(skip)]
     pub runs: Vec<ProfileRun>,
-    /// Required: `[[run]]`, at least one: a workload, a load or a suite, each with keys of its own
+    /// Required: `[[run]]`, at least one: a workload, a script, a load or a suite, each with keys of its own
     #[serde(rename = "run")]
     _runs: IgnoredAny,
     /// `[expect]`: what must hold before the first step of a run
@@ -62,6 +64,8 @@ pub struct Profile {
     /// `[[command]]`: something that runs beside the windows, such as a profiler
     #[serde(rename = "command")]
     pub commands: Vec<Command>,
+    /// `[[verify]]`: questions about the data, kept in the summaries for `loadgen verify`
+    pub verify: Vec<Verify>,
     /// `[report]`: the tables that are printed at the end
     pub report: Report,
     #[serde(skip)]
@@ -200,6 +204,7 @@ pub struct ProfileRun {
 pub enum Measured {
     /// A workload (or several) at some numbers of clients.
     Sweep(Box<Knobs>),
+    Script(Box<ScriptRun>),
     Load(LoadSpec),
     Suite(SuiteSpec),
 }
@@ -343,20 +348,22 @@ impl Profile {
         let DeValue::Table(table) = run.get_ref() else {
             return Err(here("a run is a table: [[run]]"));
         };
-        let kinds = ["workload", "load", "suite"].map(|kind| table.contains_key(kind));
+        let kinds = ["workload", "lua", "load", "suite"].map(|kind| table.contains_key(kind));
         if kinds.iter().filter(|there| **there).count() != 1 {
-            return Err(here("a run has one of workload, load and suite"));
+            return Err(here("a run has one of workload, lua, load and suite"));
         }
-        if kinds[0] {
-            let mut knobs: Knobs = read(run.clone()).map_err(|e| self.file.wrong(&e))?;
+        if kinds[0] || kinds[1] {
+            let mut run = run.clone();
+            let keys = kinds[1].then(|| read::<ScriptKeys>(take_keys(&mut run, &SCRIPT_KEYS)));
+            let keys = keys.transpose().map_err(|e| self.file.wrong(&e))?;
+            let mut knobs: Knobs = read(run).map_err(|e| self.file.wrong(&e))?;
             knobs.warm = if knobs.scan { Some(Warm::Pool) } else { knobs.warm };
             let (name, servers, repeat) = (knobs.name.take(), knobs.servers.take(), knobs.repeat);
-            return Ok(ProfileRun {
-                name,
-                servers,
-                repeat,
-                what: Measured::Sweep(Box::new(knobs)),
-            });
+            let what = match keys {
+                Some(keys) => Measured::Script(Box::new(ScriptRun { keys, file: None, knobs })),
+                None => Measured::Sweep(Box::new(knobs)),
+            };
+            return Ok(ProfileRun { name, servers, repeat, what });
         }
         let Timed { name, servers, repeat, load, suite } =
             read(run.clone()).map_err(|e| self.file.wrong(&e))?;
@@ -444,6 +451,16 @@ impl Sandbox {
 
 fn read<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
     T::deserialize(ValueDeserializer::from(value))
+}
+
+/// Moves keys of a table into one of their own.
+fn take_keys<'a>(run: &mut Spanned<DeValue<'a>>, keys: &[&str]) -> Spanned<DeValue<'a>> {
+    let mut taken = DeTable::new();
+    if let DeValue::Table(table) = run.get_mut() {
+        let found = keys.iter().filter_map(|key| table.remove_entry(*key));
+        taken.extend(found);
+    }
+    Spanned::new(run.span(), DeValue::Table(taken))
 }
 
 #[derive(Debug, Clone, Default)]

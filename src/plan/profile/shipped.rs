@@ -25,6 +25,14 @@ pub(crate) const SHIPPED: &[Shipped] = shipped![
     "version-cost"
 ];
 
+/// Scripts that profiles name, with their texts.
+const SCRIPTS: &[(&str, &str)] = &[];
+
+/// Returns the text of a script that the program carries.
+pub(crate) fn script(name: &str) -> Option<&'static str> {
+    SCRIPTS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
 impl Shipped {
     /// Finds a profile by name, with or without the ending of its file.
     pub(crate) fn find(name: &str) -> Option<&'static Shipped> {

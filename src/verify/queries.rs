@@ -1,0 +1,141 @@
+//! Queries that a script or a profile gave: each is asked once, and its result compared text by text.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use mysql_async::{Row, Value};
+
+use crate::error::{VALUE_MAX, clip};
+use crate::mysql::{Asked, Failure, Session, optional};
+use crate::progress::Progress;
+use crate::summary::VerifyQuery;
+use crate::terms::counted;
+
+const EVERY: Duration = Duration::from_millis(500);
+/// Rows of an answer, and values of a row, that are shown.
+const ROWS_SHOWN: usize = 3;
+const VALUES_SHOWN: usize = 8;
+
+/// A query, and what is wrong with its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answered {
+    pub name: String,
+    pub wrong: Option<String>,
+}
+
+type RowTexts = Vec<Option<String>>;
+
+/// The part of an answer that is kept.
+#[derive(Default)]
+struct Answer {
+    rows: usize,
+    first: Vec<RowTexts>,
+    differs: bool,
+}
+
+/// Asks over a session that may write nothing from now on; a query may take any time.
+pub(super) async fn ask(
+    session: &mut Session,
+    queries: &[VerifyQuery],
+    progress: &mut Progress,
+) -> Asked<Vec<Answered>> {
+    // Summaries may come from others. Servers before 5.6.5 have no such sessions.
+    optional(session.execute("SET SESSION TRANSACTION READ ONLY").await)?;
+    let mut all = Vec::new();
+    for (at, query) in (1..).zip(queries) {
+        let mut answer = Answer::default();
+        let asked = {
+            let mut asking = pin!(session.read(&query.sql, |row| answer.take(&row, &query.rows)));
+            loop {
+                tokio::select! {
+                    biased;
+                    asked = &mut asking => break asked,
+                    () = tokio::time::sleep(EVERY) => progress.update(|| {
+                        format!("query {at} of {}: {}", queries.len(), query.name)
+                    }),
+                }
+            }
+        };
+        let wrong = match asked {
+            Ok(()) => answer.describe_difference(&query.rows),
+            Err(refused @ Failure::Server { .. }) => Some(refused.to_string()),
+            Err(lost) => return Err(lost),
+        };
+        all.push(Answered { name: query.name.clone(), wrong });
+    }
+    progress.clear();
+    Ok(all)
+}
+
+impl Answer {
+    fn take(&mut self, row: &Row, expected: &[RowTexts]) {
+        let row = texts(row);
+        self.differs |= expected.get(self.rows).is_none_or(|wanted| !is_row(wanted, &row));
+        self.rows += 1;
+        if self.first.len() < ROWS_SHOWN {
+            self.first.push(row);
+        }
+    }
+
+    fn describe_difference(&self, expected: &[RowTexts]) -> Option<String> {
+        (self.differs || self.rows != expected.len()).then(|| {
+            let (wanted, found) =
+                (describe(expected.len(), expected), describe(self.rows, &self.first));
+            format!(
+                "expected {wanted}; there {} {found}",
+                if self.rows == 1 { "is" } else { "are" }
+            )
+        })
+    }
+}
+
+/// Compares a row with the expected one, whose NULLs at the end may be left out.
+fn is_row(wanted: &RowTexts, row: &RowTexts) -> bool {
+    let padded = wanted.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+    wanted.len() <= row.len()
+        && row.iter().map(Option::as_ref).zip(padded).all(|(is, was)| is == was)
+}
+
+fn texts(row: &Row) -> RowTexts {
+    let text = |at| match row.as_ref(at) {
+        None | Some(Value::NULL) => None,
+        Some(Value::Bytes(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Some(other) => Some(other.as_sql(true)),
+    };
+    (0..row.len()).map(text).collect()
+}
+
+fn describe(count: usize, rows: &[RowTexts]) -> String {
+    let value = |value: &Option<String>| match value {
+        Some(text) => format!("'{}'", clip(text, VALUE_MAX)),
+        None => "NULL".to_owned(),
+    };
+    let row = |row: &RowTexts| {
+        let more = if row.len() > VALUES_SHOWN { ", …" } else { "" };
+        let values: Vec<String> = row.iter().take(VALUES_SHOWN).map(value).collect();
+        format!("({}{more})", values.join(", "))
+    };
+    let shown: Vec<String> = rows.iter().take(ROWS_SHOWN).map(row).collect();
+    let more = if count > shown.len() && count > 0 { ", …" } else { "" };
+    let rows = counted(count as u64, "row");
+    if count == 0 { "no row".to_owned() } else { format!("{rows}: {}{more}", shown.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(values: &[Option<&str>]) -> RowTexts {
+        values.iter().map(|value| value.map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn row_is_the_expected_one_when_all_its_texts_are() {
+        let wanted = row(&[Some("1"), None]);
+        assert!(is_row(&wanted, &row(&[Some("1"), None])));
+        assert!(is_row(&row(&[Some("1")]), &row(&[Some("1"), None])), "NULLs at the end");
+        for other in [&[Some("1")][..], &[Some("1"), Some("")], &[Some("1.0"), None]] {
+            assert!(!is_row(&wanted, &row(other)), "{other:?}");
+        }
+    }
+}

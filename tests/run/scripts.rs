@@ -1,0 +1,217 @@
+//! Runs of scripts in profiles, and the queries that they give to `loadgen verify`.
+
+use std::fs;
+
+use loadgen::sandbox::Sandbox;
+use loadgen::summary::{Outcome, Summary};
+
+use super::{Place, loadgen, of_server, two_labels};
+use crate::common;
+
+const STOCK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lua/stock.lua");
+const LOADING: &str = "loading stock.lua";
+
+/// Puts the script beside the profile.
+fn with_script(place: Place) -> Place {
+    fs::copy(STOCK, place.path("stock.lua")).expect("copied");
+    place
+}
+
+/// Counts the summaries, of which there may be none.
+fn count_saved(place: &Place) -> usize {
+    let files = fs::read_dir(place.path("results")).into_iter().flatten();
+    let names = files.map(|file| file.expect("a file").path());
+    names.filter(|path| path.extension().is_some_and(|end| end == "json")).count()
+}
+
+fn change(place: &Place, from: &str, to: &str) {
+    let text = fs::read_to_string(place.path("p.toml")).expect("the profile");
+    assert!(text.contains(from), "{text}");
+    fs::write(place.path("p.toml"), text.replace(from, to)).expect("written");
+}
+
+#[test]
+fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
+    let run = "[[run]]\nname = 'stock'\nlua = 'stock.lua'\nscaled_options = { items = 1000 }\n\
+               prepare = true\nclients = [1, 2]\nops = 20\n";
+    let place = with_script(Place::new(&two_labels("data = 'copied'", run)));
+    let path = place.path("stock.lua").display().to_string();
+    let list = place.run("--scale 0.01 --list");
+    list.assert_code(0);
+    assert!(list.stdout.contains(&path) && list.stdout.matches("\nstep ").count() == 4);
+    assert!(!list.stderr.contains(LOADING) && !place.path("results").exists(), "{}", list.stderr);
+
+    let whole = place.run("--scale 0.01 --only workload=stock");
+    whole.assert_code(0);
+    let loaded = whole.stderr.find(LOADING).expect("it was loaded");
+    assert!(whole.stderr[..loaded].contains(&path), "{}", whole.stderr);
+    // Standard output is for tables.
+    assert!(whole.stderr.contains("preparing") && !whole.stdout.contains("preparing"));
+    let summaries = place.summaries();
+    assert_eq!(summaries.len(), 4, "{}", whole.stderr);
+    for step in &summaries {
+        assert_eq!((step.outcome, step.totals.ops), (Outcome::Completed, 20));
+        assert_eq!(step.workload.name, "stock");
+        let script = step.workload.script.as_ref().expect("a script");
+        assert_eq!(script.options.get("items"), Some(&10.0));
+        assert_eq!(step.verify.len(), 2);
+        let experiment = step.experiment.as_ref().expect("its part in the profile");
+        let is_first = step.plan.clients == 1;
+        assert_eq!(experiment.written_by, Some(Vec::new()), "each label has a copy");
+        let carried = step.warnings.iter().any(|warning| warning.code == "carried_on");
+        assert_eq!(carried, !is_first);
+    }
+
+    let again = place.run("--scale 0.01");
+    again.assert_code(0);
+    assert!(again.stderr.contains("4 of 4") && !again.stderr.contains(LOADING), "{}", again.stderr);
+    assert_eq!(loadgen(&place, "recheck results --profile p.toml --list").code, 0);
+    // Other options, or another text, are other cells.
+    let measured = |place: &Place| {
+        place.run("--scale 0.01 --list").stdout.matches("(measured already)").count()
+    };
+    assert_eq!(measured(&place), 4);
+    change(&place, "prepare = true", "prepare = true\noptions = { note = 'x' }");
+    assert_eq!(measured(&place), 0);
+    change(&place, "\noptions = { note = 'x' }", "");
+    fs::write(place.path("stock.lua"), fs::read_to_string(STOCK).expect("read") + "\n")
+        .expect("written");
+    assert_eq!(measured(&place), 0);
+}
+
+#[test]
+fn data_of_a_script_are_refused_when_its_prepare_did_not_end() {
+    let run = "[[run]]\nlua = 'stock.lua'\noptions = { items = 5, note = 'a' }\n\
+               prepare = ['items']\nclients = 1\nops = 20\n";
+    let place = with_script(Place::new(&two_labels("data = { keep = 'kept' }", run)));
+    fs::write(place.path("fail"), "").expect("written");
+    place.run("--only label=plain").assert_code(1);
+    fs::remove_file(place.path("fail")).expect("removed");
+    place.run("--only label=plain").assert_code(4);
+    assert_eq!(count_saved(&place), 0);
+    change(&place, "[tables]", "[tables]\nrefill = true");
+    place.run("--only label=plain").assert_code(0);
+    // An option that does not decide on the data leaves them as they are.
+    change(&place, "[tables]\nrefill = true", "[tables]");
+    change(&place, "note = 'a'", "note = 'b'");
+    place.run("--only label=plain").assert_code(0);
+    let not_equal = |step: &Summary| step.warnings.iter().any(|w| w.code == "data_not_equal");
+    assert_eq!(place.summaries().iter().filter(|step| not_equal(step)).count(), 1);
+    change(&place, "items = 5", "items = 6");
+    place.run("--only label=plain").assert_code(4);
+    assert_eq!(count_saved(&place), 2);
+}
+
+#[test]
+fn script_that_is_wrong_is_refused_before_a_server_starts() {
+    for (run, says) in [
+        ("lua = 'nosuch.lua'", "nosuch.lua"),
+        ("lua = '.'", "is no file"),
+        ("lua = 'stock.lua'\nworkload = 'point-select'", "one of"),
+        ("lua = 'stock.lua'\ntables = 2", "tables"),
+        ("lua = 'stock.lua'\nwarm = 'pool'", "warm"),
+        ("lua = 'stock.lua'\noptions = { nosuch = 1 }", "nosuch"),
+        ("lua = 'stock.lua'\noptions = { threads = 1 }", "--threads"),
+        ("lua = 'stock.lua'\nprepare = ['nosuch']", "nosuch"),
+        ("lua = 'stock.lua'\noptions = { items = 1 }\nscaled_options = { items = 1 }", "one value"),
+        ("lua = 'paced.lua'\nrate = 10", "thread_run"),
+    ] {
+        let place = with_script(Place::new(&format!(
+            "name = 'x'\n[[server]]\nsandbox = {{ program = '/nonexistent' }}\n[[run]]\n{run}\n"
+        )));
+        let paced = "function event() end function thread_run() end";
+        fs::write(place.path("paced.lua"), paced).expect("written");
+        let ended = place.run("");
+        ended.assert_code(2);
+        assert!(ended.stderr.contains(says), "{run}: {}", ended.stderr);
+    }
+}
+
+fn verify(place: &Place, server: &Sandbox) -> super::Ended {
+    let socket = server.socket.display();
+    loadgen(place, &format!("verify results --no-defaults -u root -S {socket}"))
+}
+
+#[test]
+fn verify_asks_the_queries_of_scripts_and_profiles_when_it_reads_their_summaries() {
+    let server = common::sandbox(&common::local(), &[]);
+    let more = "[tables]\nrefill = true\n[[run]]\nlua = 'stock.lua'\nprepare = true\nclients = 2\n\
+                ops = 30\nrepeat = 2\n[[verify]]\nname = 'sold'\nsql = 'SELECT SUM(sold) FROM item'\n\
+                rows = [[30]]\n";
+    let place = with_script(of_server(&server, more));
+    // Before the second repeat its tables are dropped and filled again.
+    place.run("").assert_code(0);
+    let asked = place.summaries().iter().map(|step| step.verify.len()).collect::<Vec<_>>();
+    assert_eq!(asked, [3, 3]);
+    // A run of the drop-in keeps them, too; its server has them as they are.
+    let socket = server.socket.display();
+    let words = format!(
+        "sysbench stock.lua --mysql-socket={socket} --mysql-user=root --events=5 \
+         --loadgen-out=results run"
+    );
+    let (theirs, sold) = (loadgen(&place, &words), "SELECT SUM(sold) FROM sbtest.item");
+    assert_eq!(theirs.code, 0, "{}{}", theirs.stdout, theirs.stderr);
+    assert_eq!(common::query(&server, sold), [["35"]]);
+    common::query(&server, "UPDATE sbtest.item SET stock = 97, sold = 3");
+    assert_eq!(place.summaries().iter().filter(|step| step.verify.len() == 2).count(), 1);
+    fs::remove_file(place.path("stock.lua")).expect("nobody runs it");
+    let held = verify(&place, &server);
+    assert_eq!(held.code, 0, "{}", held.stderr);
+    assert!(held.stdout.contains("3 of 3"), "{}", held.stdout);
+    // Beside tables of loadgen's own, whose history no script may have changed.
+    let words = format!("prepare --rows 100 --no-defaults -u root -S {socket}");
+    assert_eq!(loadgen(&place, &words).code, 0);
+    let held = verify(&place, &server);
+    assert_eq!(held.code, 0, "{}", held.stderr);
+    common::query(&server, "DELETE FROM sbtest.sbtest1 WHERE id = 1");
+    assert_eq!(verify(&place, &server).code, 98, "the script may have deleted it");
+
+    common::query(&server, "UPDATE sbtest.item SET stock = stock + 7 WHERE id = 1");
+    let wrong = verify(&place, &server);
+    assert_eq!(wrong.code, 4, "{}", wrong.stderr);
+    let of_queries = |ended: &super::Ended| {
+        ended.stdout.lines().filter(|line| line.contains("WRONG")).map(str::to_owned).collect()
+    };
+    let lines: Vec<String> = of_queries(&wrong);
+    assert!(lines.len() == 1 && lines[0].starts_with("stock "), "{lines:?}");
+    common::query(&server, "DROP TABLE sbtest.item");
+    let gone = verify(&place, &server);
+    assert_eq!(gone.code, 4, "{}", gone.stderr);
+    let lines: Vec<String> = of_queries(&gone);
+    assert!(lines.len() == 3 && lines.iter().all(|line| line.contains("1146")), "{lines:?}");
+}
+
+#[test]
+fn verify_writes_nothing_when_a_query_would() {
+    let server = common::sandbox(&common::local(), &[]);
+    common::query(&server, "CREATE TABLE sbtest.mine (id INT)");
+    let more = "[[run]]\nlua = 'idle.lua'\nops = 1\n[[verify]]\nname = 'a'\nsql = 'DROP TABLE mine'\n\
+                [[verify]]\nname = 'b'\nsql = 'INSERT INTO mine VALUES (1)'\n";
+    let place = of_server(&server, more);
+    let text = "function thread_init() con = sysbench.sql.driver():connect() end \
+                function event() con:query('SELECT 1') end";
+    fs::write(place.path("idle.lua"), text).expect("written");
+    place.run("").assert_code(0);
+    let ended = verify(&place, &server);
+    assert_eq!(ended.code, 4, "{}", ended.stderr);
+    assert_eq!(common::query(&server, "SELECT COUNT(*) FROM sbtest.mine"), [["0"]]);
+}
+
+#[test]
+fn script_fails_before_its_first_step_when_its_queries_are_malformed() {
+    let server = common::sandbox(&common::local(), &[]);
+    for wrong in [
+        "5",
+        "{ { name = 'x' } }",
+        "{ name = 'x', sql = 'SELECT 1' }",
+        "{ { name = 'x', sql = 'SELECT 1', rows = { 'a' } } }",
+        "{ { name = 'x', sql = 'SELECT 1', rows = { { true } } } }",
+        "function() error('no') end",
+    ] {
+        let place = of_server(&server, "[[run]]\nlua = 'wrong.lua'\nops = 1\n");
+        let text = format!("loadgen.verify = {wrong}\nfunction event() end\n");
+        fs::write(place.path("wrong.lua"), text).expect("written");
+        place.run("").assert_code(1);
+        assert_eq!(count_saved(&place), 0, "{wrong}");
+    }
+}
