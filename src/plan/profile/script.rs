@@ -67,6 +67,7 @@ impl fmt::Debug for ScriptOptions {
 }
 
 impl ScriptOptions {
+    #[cfg(feature = "lua")]
     /// Lists them as the words of a command line.
     pub(crate) fn words(&self) -> Vec<String> {
         let word = |(name, value): &(String, ScriptValue)| match value {
