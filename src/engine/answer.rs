@@ -35,7 +35,9 @@ pub(super) fn find_fault(
     let (table, id, c) = content.filter(|_| answer.rows > 0)?;
     // PAD_CHAR_TO_FULL_LENGTH pads what is returned.
     let c = c.unwrap_or(b"").trim_ascii_end();
-    (!rows::proves(table + 1, id, c))
+    // One of no id in particular may be any row's: an UPDATE gave it to several.
+    let proves = |id| rows::proves(table + 1, id, c);
+    (!proves(id) && !proves(0))
         .then(|| format!("the content is not that of id {id}: '{}'", c.escape_ascii()))
 }
 
@@ -69,5 +71,17 @@ mod tests {
         let null = Answer { nulls: 1, ..answer(1, 0) };
         assert_eq!(wrong(&exactly, null), None);
         assert!(wrong(&Check { nulls: true, ..exactly }, null).is_some());
+    }
+
+    #[test]
+    fn a_content_is_that_of_its_row_or_of_no_row_in_particular() {
+        let all = (0, u64::MAX);
+        let check = Check { rows: all, affected: all, content: true, value: None, nulls: false };
+        let fault = |of: u64| {
+            let c = rows::proven(3, of, || 7);
+            find_fault(&check, answer(1, 0), None, Some((2, 9, Some(&c[..]))))
+        };
+        assert_eq!([fault(9), fault(0)], [None, None]);
+        assert!(fault(8).is_some());
     }
 }

@@ -278,6 +278,9 @@ impl Job {
             Param::Between { min, max, distribution } => {
                 draw(*distribution, min.wrapping_sub(1), (max - min).saturating_add(1))
             }
+            Param::Row { per, plus } => {
+                Source::Number(i64::try_from(Param::row(*per, *plus, rows)).unwrap_or(i64::MAX))
+            }
             Param::Slice(source) => {
                 Source::Slice(intern(&mut self.slices, source.0.unwrap_or(usual)))
             }

@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
 use crate::summary::{Levels, Prepared, Server, Settled};
 use crate::terms::{self, Finding};
-use crate::workload::{Schema, Stream, name_part, quoted, seed_of};
+use crate::workload::{Schema, Statement, Stream, name_part, quoted, seed_of};
 
 pub(super) async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
     // Boxed: a log-in of the driver's is large.
@@ -112,6 +112,7 @@ pub(super) async fn preflight(
         clients_max,
         clients_here: if plan.host_threads.is_empty() { clients_max } else { 0 },
         statements: &|tables| plan.prepared_by_table(spread(tables), tables),
+        rows_there: !plan.workload.statements().all(Statement::inserts),
         writes: plan.workload.writes(),
         begins: plan.workload.has_begin(),
         // Opening so many takes as long, doubled for slow servers.

@@ -336,16 +336,17 @@ impl Workload {
         drawn.into_iter().filter(|(_, n)| *n > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
-    /// Refuses tables too small for a range.
+    /// Refuses tables too small for a range, or for a row.
     pub(crate) fn fits(&self, rows: u64) -> Result<()> {
-        let params = self.statements().flat_map(|s| &s.params);
-        let lengths = params.filter_map(|param| match param {
+        let params = self.statements().flat_map(|s| s.expanded(&self.options).1);
+        let lasts = params.filter_map(|param| match param {
             Param::RangeStart { len, .. } => Some(len.value(&self.options)),
+            Param::Row { per, plus } => Some(Param::row(per, plus, rows)),
             _ => None,
         });
-        let Some(len) = lengths.max().filter(|len| *len > rows) else { return Ok(()) };
+        let Some(last) = lasts.max().filter(|last| *last > rows) else { return Ok(()) };
         let name = &self.name;
-        Err(Error::usage(format!("{name}: ranges of {len} rows do not fit into tables of {rows}"))
+        Err(Error::usage(format!("{name}: row {last} is not in tables of {rows} rows"))
             .hint("larger tables (prepare --rows), or a smaller range where it is an option"))
     }
 

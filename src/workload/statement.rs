@@ -160,7 +160,7 @@ impl Statement {
         let mut params: Vec<Param> = head.iter().map(|p| p.with_references(own)).collect();
         for time in 0..times {
             let place = |of: usize| of + before + time * each;
-            params.extend(list.params.iter().map(|p| p.with_references(place)));
+            params.extend(list.params.iter().map(|p| p.behind(time).with_references(place)));
         }
         params.extend(tail.iter().map(|p| p.with_references(own)));
         (sql, params)
@@ -313,6 +313,13 @@ pub(crate) enum Param {
         #[serde(default = "uniform")]
         distribution: KeySource,
     },
+    /// Always the same row: its id is the number of rows divided by `per`, and `plus`. Further elements of a list are the
+    /// rows behind it: `{ row = { per = 2, plus = 1 } }`.
+    Row {
+        per: u64,
+        #[serde(default)]
+        plus: u64,
+    },
     /// A value for `k`, as `--distribution` has it: `"k"`.
     K,
     /// A number above all ids, which no other client takes: `"serial"`.
@@ -433,6 +440,21 @@ impl Param {
         moved
     }
 
+    /// Makes the parameter of an element that so many of the list come before.
+    fn behind(&self, before: usize) -> Param {
+        match *self {
+            Param::Row { per, plus } => {
+                Param::Row { per, plus: plus.saturating_add(before as u64) }
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// Returns the id of a [`Param::Row`] in a table of so many rows.
+    pub(crate) fn row(per: u64, plus: u64, rows: u64) -> u64 {
+        (rows / per).saturating_add(plus)
+    }
+
     /// Returns whether values can be counted on from.
     fn is_number(&self) -> bool {
         !matches!(self, Param::C | Param::COf(_) | Param::Pad | Param::Digits(_) | Param::Const(_))
@@ -461,6 +483,7 @@ impl Param {
             Param::Between { min, max, .. } => {
                 ensure(min <= max, format_args!("there is nothing between {min} and {max}"))
             }
+            Param::Row { per, .. } => ensure(*per > 0, "per = 0 divides nothing"),
             Param::Digits(n) => {
                 let bounds = format_args!("digits = {n} is not within 1 to {DIGITS_MAX}");
                 ensure((1..=DIGITS_MAX).contains(n), bounds)

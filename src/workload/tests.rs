@@ -179,6 +179,7 @@ const FAULTS: [Fault; 21] = [
         why: "nothing between",
     },
     Fault { sql: "SELECT ?", params: "[{ digits = 0 }]", expect: "'any'", why: "digits" },
+    Fault { sql: "SELECT ?", params: "[{ row = { per = 0 } }]", expect: "'any'", why: "per = 0" },
     Fault {
         sql: "SELECT ?",
         params: "[{ between = { min = 1, max = 2, x = 1 } }]",
@@ -353,6 +354,18 @@ fn ranges_must_fit_into_the_tables() {
     let error = named("read-pk-range").fits(100).expect_err("too small").to_string();
     assert!(error.contains("101") && error.contains("100"), "{error}");
     assert!(named("read-only").fits(1).is_ok(), "its ranges may reach beyond the end");
+}
+
+#[test]
+fn rows_of_a_list_stand_behind_each_other_and_must_be_there() {
+    let text = "name = 'hot'\n[[transaction]]\n[[transaction.statement]]\n\
+                sql = 'SELECT c FROM {table} WHERE id IN ({list})'\n\
+                list = { each = '?', times = 3, params = [{ row = { per = 2, plus = 1 } }] }";
+    let hot = Workload::parse(text, "hot").expect("sound");
+    let (_, params) = hot.transactions[0].statements[0].expanded(&hot.options);
+    let row = |plus| Param::Row { per: 2, plus };
+    assert_eq!(params, [row(1), row(2), row(3)]);
+    assert!(hot.fits(6).is_ok() && hot.fits(4).is_err());
 }
 
 #[test]

@@ -75,6 +75,7 @@ fn tables_are_found_as_they_are() {
                 clients_max: 1,
                 clients_here: 1,
                 statements: &|_| (0, 1),
+                rows_there: true,
                 writes: false,
                 begins: false,
                 quiet_max: Duration::ZERO,

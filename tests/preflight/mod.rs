@@ -26,6 +26,7 @@ fn needs() -> Needs<'static> {
         clients_here: 8,
         statements: &|tables| (1, tables),
         schema: Schema::Sbtest,
+        rows_there: true,
         writes: true,
         begins: true,
         quiet_max: Duration::from_secs(20),
@@ -212,6 +213,7 @@ async fn data(admin: &mut Session, path: &Path) {
     let shown = refused("holes", path, "root", &needs()).await;
     has(&shown, &["sbtest2 has holes: ", "random ids from 1 to 1500", "prepare --force"]);
     assert!(check(path, "root", &Needs { rows: Some(700), ..needs() }).await.is_ok());
+    assert!(check(path, "root", &Needs { rows_there: false, ..needs() }).await.is_ok());
     fill(admin, 2, 701..=800).await;
 }
 

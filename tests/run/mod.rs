@@ -906,6 +906,19 @@ fn run_measures_the_server_of_the_flags_when_the_profile_has_others() {
 }
 
 #[test]
+fn workloads_follow_each_other_on_the_tables_of_a_server_that_is_there() {
+    let server = common::sandbox(&common::local(), &[]);
+    common::query(&server, "CREATE DATABASE IF NOT EXISTS sbtest");
+    let place = Place::new("");
+    let flags = format!("--no-defaults -u root --socket {}", server.socket.display());
+    // The second reads texts of no row in particular, the last one comes when rows are gone.
+    let titles = ["update-inlist", "point-query", "hot-points", "delete", "insert"];
+    let part = format!("--scale 0.0001 --only workload={}", titles.join(","));
+    loadgen(&place, &format!("run callaghan-sysbench {part} {flags}")).assert_code(0);
+    assert_eq!(place.summaries().len(), titles.len());
+}
+
+#[test]
 fn verbs_of_summaries_read_results_when_no_path_is_given() {
     struct Case {
         words: &'static str,

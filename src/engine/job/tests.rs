@@ -208,7 +208,8 @@ proptest! {
         let values = drawn(
             "[{ range_start = { len = 101 } }, { range_end = { of = 1, len = 101 } }, \
              { between = { min = 3, max = 9 } }, { range_end = { of = 3, delta = 'len' } }, \
-             { same_as = 4 }, 'k']",
+             { same_as = 4 }, 'k', { row = { per = 4, plus = 1 } }, \
+             { range_end = { of = 7, len = 3 } }]",
             seed,
         );
         let n: Vec<u64> = (0..values.len()).map(|at| number(values.get(at))).collect();
@@ -218,6 +219,7 @@ proptest! {
         prop_assert_eq!(n[3], n[2] + 7);
         prop_assert_eq!(n[4], n[3]);
         prop_assert!((1..=1000).contains(&n[5]));
+        prop_assert_eq!([n[6], n[7]], [251, 253]);
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub(crate) const SHIPPED: &[Shipped] = shipped![
     "read-iops",
     "update-one-client",
     "innodb-read-suite",
-    "version-cost"
+    "version-cost",
+    "callaghan-sysbench"
 ];
 
 /// Scripts that profiles name, with their texts.
