@@ -3,8 +3,7 @@
 local ffi = require("ffi")
 ffi.cdef("int usleep(unsigned int microseconds);")
 
-local floor, format = math.floor, string.format
-local T = sysbench.sql.type
+local floor, format, T = math.floor, string.format, sysbench.sql.type
 
 sysbench.cmdline.options = {
   warehouses = { "Warehouses, as many as were prepared", 1, sysbench.cmdline.ARG_INT },
@@ -18,7 +17,6 @@ sysbench.cmdline.options = {
 local ITEMS, DISTRICTS, CUSTOMERS, ORDERS = 100000, 10, 3000, 3000
 -- Orders up to this one are delivered when they are loaded.
 local DELIVERED = 2100
-local NO_ITEM = ITEMS + 1
 
 -- Clause 2.1.6.1: constants of NURand. The difference of C_LAST between load and run is from 65 to 119, not 96 or 112.
 local C_LAST_LOAD, C_LAST_RUN, C_ID, C_ITEM = 123, 200, 259, 7911
@@ -171,11 +169,15 @@ local function insert(con, name, give)
   con:bulk_insert_done()
 end
 
+local function has_rows(con, ...) return con:query(format(...)).nrows > 0 end
+
+-- Returns whether the items are there: they come in one transaction.
+local function has_items(con) return has_rows(con, "SELECT 1 FROM item WHERE i_id = %d", ITEMS) end
+
 local function load_items(con)
-  if tonumber((con:query_row("SELECT COUNT(*) FROM item"))) == ITEMS then return end
+  if has_items(con) then return end
   local values = make_values(0)
   con:query("START TRANSACTION")
-  con:query("DELETE FROM item")
   insert(con, "item", function(row)
     for i = 1, ITEMS do
       row("(%d, %d, '%s', %s, '%s')", i, values.random(1, 10000), values.text(14, 24), values.decimal(100, 10000, 2), values.data())
@@ -271,8 +273,6 @@ local function remove_warehouse(con, w)
   end
   con:query(format("DELETE FROM district WHERE d_w_id = %d", w))
 end
-
-local function has_rows(con, ...) return con:query(format(...)).nrows > 0 end
 
 local function load_warehouse(con, w)
   if has_rows(con, "SELECT 1 FROM warehouse WHERE w_id = %d", w) then return end
@@ -506,7 +506,7 @@ local function draw_new_order()
   -- One order of locks for all: transactions then seldom wait for each other in a circle.
   table.sort(input.lines, function(a, b) return a.supply < b.supply or a.supply == b.supply and a.item < b.item end)
   -- Clause 2.4.1.5: of 1 in 100 orders, the last item does not exist.
-  if is_rolled_back then input.lines[n].item = NO_ITEM end
+  if is_rolled_back then input.lines[n].item = ITEMS + 1 end
   return input
 end
 
@@ -633,7 +633,7 @@ function init()
   if loaded ~= sysbench.opt.warehouses then
     error(format("--warehouses=%d, but there are %d: as many as were prepared", sysbench.opt.warehouses, loaded), 0)
   end
-  if has_rows(own, "SELECT 1 FROM district LEFT JOIN warehouse ON w_id = d_w_id WHERE w_id IS NULL LIMIT 1") then
+  if not has_items(own) or has_rows(own, "SELECT 1 FROM district LEFT JOIN warehouse ON w_id = d_w_id WHERE w_id IS NULL LIMIT 1") then
     error("a load was interrupted: prepare goes on with it", 0)
   end
   own:disconnect()

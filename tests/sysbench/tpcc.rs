@@ -221,13 +221,18 @@ fn interrupted_load_is_completed_to_the_same_rows() {
     assert_eq!(contents(&killed), expected);
 
     // The warehouse's row comes last, in one transaction with the rows of history; those of districts come first.
-    let unfinished = ["FROM warehouse WHERE w_id = 2", "FROM history WHERE h_w_id = 2"];
+    let [warehouse, history] = ["FROM warehouse WHERE w_id = 2", "FROM history WHERE h_w_id = 2"];
     for lost in [
-        &["FROM order_line WHERE ol_w_id = 2 AND ol_o_id > 500"][..],
-        &["FROM stock WHERE s_w_id = 2 AND s_i_id > 10", "FROM customer WHERE c_w_id = 2"],
-        &["FROM item WHERE i_id > 0"],
+        &[warehouse, history, "FROM order_line WHERE ol_w_id = 2 AND ol_o_id > 500"][..],
+        &[
+            warehouse,
+            history,
+            "FROM stock WHERE s_w_id = 2 AND s_i_id > 10",
+            "FROM customer WHERE c_w_id = 2",
+        ],
+        &["FROM item"],
     ] {
-        for rows in unfinished.iter().chain(lost) {
+        for rows in lost {
             ask(&killed, &format!("DELETE {rows}"));
         }
         let refused = killed.run("tpcc.lua {at} --warehouses=2 --events=1 run");
