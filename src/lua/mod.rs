@@ -4,6 +4,7 @@
 //! requests, and is resumed with replies. docs/dev/lua.md has the decisions.
 
 mod random;
+mod transaction;
 mod vm;
 
 pub(crate) use vm::{Declared, Entry, Reply, Request, State, Turn, Values, Vm};

@@ -754,8 +754,25 @@ local function take_texts(draw)
   return function(a, b) return draw(tonumber(a), tonumber(b)) end
 end
 
+-- The table of loadgen's own, which sysbench does not have.
+local set_transaction = c("transaction", "void (*)(uint32_t)")
+local transactions = {}
+
+-- Gives the event that runs a name.
+local function transaction(name)
+  local number = transactions[name]
+  if not number then
+    check_text(name, "transaction", 3)
+    local why
+    number, why = host.transaction(name)
+    if not number then error(why, 2) end
+    transactions[name] = number
+  end
+  set_transaction(number)
+end
+
 local base = setmetatable({
-  ffi = proxy, coroutine = co, os = os_proxy, print = print_line,
+  loadgen = { transaction = transaction }, ffi = proxy, coroutine = co, os = os_proxy, print = print_line,
   sb_rand = take_texts(default), sb_rand_uniform = take_texts(uniform), sb_rand_gaussian = take_texts(gaussian),
   sb_rand_special = take_texts(special), sb_rand_str = random_string,
   sb_rnd = function() return tonumber(uniform_uint64() % 4294967296ULL) end,
