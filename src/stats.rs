@@ -8,7 +8,7 @@
 //! table does not find differences by chance. And series: a change-point by ranks with a permutation
 //! test, and the error of a mean by batches.
 
-pub(crate) use crate::observe::recorder::{nearest_rank, rank};
+pub(crate) use crate::observe::times::{nearest_rank, rank};
 use crate::workload::{Stream, seed_of};
 
 #[derive(Debug, Clone, Copy, PartialEq)]

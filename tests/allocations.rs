@@ -37,14 +37,15 @@ fn run(words: &str) -> (u64, u64) {
 }
 
 #[test]
-fn operations_allocate_nothing_and_two_records_over_tls() {
+fn operations_allocate_nothing_and_two_records_over_tls_nor_do_names_of_events() {
     let certificates = Certificates::new();
     certificates.sign("good", "DNS:localhost", 2);
     certificates.install("good");
     let server = sandbox(&local(), &certificates.options());
     let results = tempfile::tempdir().expect("a directory");
     let (out, port) = (results.path().display(), server.port);
-    let at = format!("-h 127.0.0.1 -P {port} -u root --no-defaults --quiet --tables 2");
+    let login = format!("-h 127.0.0.1 -P {port} -u root --no-defaults --quiet");
+    let at = format!("{login} --tables 2");
     run(&format!("loadgen prepare --rows 1000 {at}"));
     let plain = "--ssl-mode disabled";
     for (words, ops, most) in [
@@ -66,4 +67,13 @@ fn operations_allocate_nothing_and_two_records_over_tls() {
         let most = few + ops * most + 300 + ms;
         assert!(many < most, "{words}: {few}, then {many} in {ms} ms");
     }
+    // A script allocates; the name of an event adds nothing to that.
+    let events = |text: &str| {
+        let path = results.path().join("event.lua");
+        std::fs::write(&path, format!("function event() {text} end")).expect("written");
+        let (path, how) = (path.display(), "--clients 4 --engine-threads 1 --warmup 0");
+        run(&format!("loadgen lua {path} {how} --ops 20000 --out {out} {login}")).0
+    };
+    let (plain, named) = (events(""), events("loadgen.transaction('new order')"));
+    assert!(named < plain + 10_000, "{plain} without, {named} with a name");
 }

@@ -278,7 +278,9 @@ impl<'a> Client<'a> {
         match outcome {
             Ok(OpDone { table, statements, rows, unmatched }) => {
                 let (intended, measured) = (state.intended.get(), state.measured.get());
-                let op = Op { intended, issued, measured, completed, statements, rows, unmatched };
+                let name = state.name.get();
+                let op =
+                    Op { intended, issued, measured, completed, statements, rows, unmatched, name };
                 if self.rules().count_answers {
                     let took = completed.saturating_sub(intended.unwrap_or(issued));
                     thread.count(completed, |events| events.event(state.client, took));

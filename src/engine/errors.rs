@@ -8,6 +8,7 @@
 //! Outages are times in which no op succeeds on any client while errors occur. The watch over them goes no
 //! further than all threads have reported.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, plain};
 use crate::mysql::{Failure, LOST, Tried, class, hint, recurs};
-use crate::observe::{Ns, seconds};
+use crate::observe::{NAMES_MAX, Ns, seconds};
 use crate::plan::{OnError, units};
 use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
 use crate::terms::{ErrorClass, add};
@@ -166,10 +167,35 @@ impl std::fmt::Display for OpError {
     }
 }
 
+/// Errors by class and code; the text is that of the first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct ErrorCounts(Vec<ErrorCount>);
+
+impl ErrorCounts {
+    fn add(&mut self, new: ErrorCount) {
+        let same = |old: &&mut ErrorCount| old.code == new.code && old.class == new.class;
+        if let Some(old) = self.0.iter_mut().find(same) {
+            old.count = old.count.saturating_add(new.count);
+        } else if self.0.len() < KINDS_MAX {
+            self.0.push(new);
+        } else {
+            // More codes than there are: they count with the last.
+            let last = &mut self.0[KINDS_MAX - 1];
+            last.count = last.count.saturating_add(new.count);
+        }
+    }
+
+    fn into_sorted(mut self) -> Vec<ErrorCount> {
+        self.0.sort_by_key(|e| (std::cmp::Reverse(e.count), e.code));
+        self.0
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Failures {
-    /// By class and code; the text is that of the first.
-    errors: Vec<ErrorCount>,
+    errors: ErrorCounts,
+    /// Those of ops that a script gave a name.
+    named: BTreeMap<String, ErrorCounts>,
     pub reconnects: u64,
     /// Ops with writes that may have been done or not.
     pub in_doubt: u64,
@@ -193,41 +219,47 @@ impl Failures {
     }
 
     pub(crate) fn count(&mut self, new: ErrorCount) {
-        let same = |old: &&mut ErrorCount| old.code == new.code && old.class == new.class;
-        if let Some(old) = self.errors.iter_mut().find(same) {
-            old.count = old.count.saturating_add(new.count);
-        } else if self.errors.len() < KINDS_MAX {
-            self.errors.push(new);
-        } else {
-            // More codes than there are: they count with the last.
-            let last = &mut self.errors[KINDS_MAX - 1];
-            last.count = last.count.saturating_add(new.count);
+        self.errors.add(new);
+    }
+
+    /// Counts an error of an op by its name, too.
+    pub(crate) fn count_named(&mut self, name: String, new: ErrorCount) {
+        if self.named.len() < NAMES_MAX || self.named.contains_key(&name) {
+            self.named.entry(name).or_default().add(new);
         }
     }
 
     /// Adds up the errors by class; of none it allocates nothing.
     pub(crate) fn by_class(&self) -> Vec<(ErrorClass, u64)> {
         let mut sums = Vec::new();
-        for error in &self.errors {
+        for error in &self.errors.0 {
             add_class(&mut sums, &error.class, error.count);
         }
         sums
     }
 
     pub(crate) fn name_host(&mut self, host: &str) {
-        for error in &mut self.errors {
+        for error in self.named.values_mut().chain([&mut self.errors]).flat_map(|of| &mut of.0) {
             error.message = format!("{host}: {}", error.message);
         }
     }
 
     pub(crate) fn merge(&mut self, other: Failures) {
-        other.errors.into_iter().for_each(|error| self.count(error));
+        other.errors.0.into_iter().for_each(|error| self.count(error));
+        for (name, errors) in other.named {
+            errors.0.into_iter().for_each(|error| self.count_named(name.clone(), error));
+        }
         add!(self, other; reconnects, in_doubt, abandoned, window_in_doubt, window_abandoned);
     }
 
     pub(crate) fn take_errors(&mut self) -> Vec<ErrorCount> {
-        self.errors.sort_by_key(|e| (std::cmp::Reverse(e.count), e.code));
-        std::mem::take(&mut self.errors)
+        std::mem::take(&mut self.errors).into_sorted()
+    }
+
+    /// Lists the errors of ops with a name by these.
+    pub(crate) fn list_named(&self) -> BTreeMap<String, Vec<ErrorCount>> {
+        let list = |(name, of): (&String, &ErrorCounts)| (name.clone(), of.clone().into_sorted());
+        self.named.iter().map(list).collect()
     }
 }
 

@@ -15,6 +15,9 @@ use crate::workload::{
     Statement, StatementKind, Stream, Workload, name_part, pieces, rows, seed_of,
 };
 
+/// The kinds of a script's statements: with a result set, without one that affected rows, and others.
+pub(crate) const KINDS: [&str; 3] = ["read", "write", "other"];
+
 pub(crate) struct Job {
     pub plan: Plan,
     pub step: Step,
@@ -30,7 +33,7 @@ pub(crate) struct Job {
     /// Each kind of statement draws its own table.
     pub table_each: bool,
     pub weights: u64,
-    /// Statements with times of their own: none where an op is one statement.
+    /// Statements with times of their own: none where an op is one statement; of a script its [`KINDS`].
     pub timed_statements: usize,
 }
 
@@ -185,7 +188,7 @@ impl Job {
             serial: false,
             table_each: workload.transactions.iter().any(|t| workload.table_each(t)),
             weights: workload.transactions.iter().map(|t| u64::from(t.weight)).sum(),
-            timed_statements: 0,
+            timed_statements: if plan.script.is_some() { KINDS.len() } else { 0 },
         };
         for transaction in &workload.transactions {
             let start = job.statements.len();

@@ -150,6 +150,7 @@ impl Part {
             window: window.subscribe(),
             grants: Vec::new(),
             events: told,
+            names: Arc::default(),
         });
         let handles = spawn(&setup, &order.threads)?;
         let mut beside = JoinSet::new();

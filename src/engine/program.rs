@@ -55,12 +55,13 @@ impl ThreadPrograms {
     pub(super) fn new(setup: &Arc<StepSetup>, thread: usize) -> error::Result<ThreadPrograms> {
         let job = &setup.job;
         let make = |script: &Arc<Script>| {
-            let setup = Arc::clone(setup);
+            let (setup, names) = (Arc::clone(setup), Arc::clone(&setup.names));
+            let seed = seed_of(&job.seed_parts(0, true));
             let said = move |line| setup.tell(thread, ThreadEvent::Said(line));
             let mut script = Script::clone(script);
             // Each step of a sweep has its own.
             script.set_option("threads", ScriptValue::Number(job.step.clients.into()));
-            Vm::new(&Arc::new(script), seed_of(&job.seed_parts(0, true)), Box::new(said))
+            Vm::of_step(&Arc::new(script), seed, Box::new(said), names)
         };
         let vm = job.plan.script.as_ref().map(make).transpose()?;
         Ok(ThreadPrograms { vm, sleeps: std::rc::Rc::default() })

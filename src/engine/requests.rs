@@ -15,6 +15,7 @@ use super::state::{ClientState, ThreadState};
 use crate::lua::{Reply, Request, Values};
 use crate::mysql::wire::{Inbox, KeptResult, LeanSession, Params, Value, Want};
 use crate::mysql::{Failure, ServerLink, class, connect_error};
+use crate::observe::Ns;
 use crate::plan::{Ignored, limits};
 use crate::stop::within;
 use crate::workload::pieces;
@@ -160,6 +161,18 @@ impl Server<'_> {
         session
     }
 
+    fn now(&self) -> Ns {
+        self.client.map_or(0, |(thread, _)| thread.now())
+    }
+
+    /// Records the time of a statement that has just been answered: those behind the last event are in none.
+    fn time_statement(&self, kind: usize, sent: Ns) {
+        if let Some((thread, client)) = self.client.filter(|_| !self.defers_goodbyes) {
+            let took = thread.now() - sent;
+            thread.recorder.borrow_mut().statement(kind, client.measured.get(), took);
+        }
+    }
+
     /// Returns whether the time is over: an event that meets an error ends then.
     pub(super) fn is_over(&self) -> bool {
         self.client.is_some_and(|(thread, _)| thread.now() >= thread.ends_at())
@@ -199,9 +212,10 @@ impl Connections {
                 session.text().extend_from_slice(&sql.as_bytes());
                 // A VM has some thousand references.
                 drop(sql);
+                let begun = server.now();
                 let sent = session.query(Want::Rows).await;
-                self.answer(server, at, gone, sent.map(|answer| (answer.rows, answer.affected)))
-                    .await
+                let sent = sent.map(|answer| (answer.rows, answer.affected));
+                self.answer(server, (at, gone), begun, sent).await
             }
             Request::Prepare(at, sql) => {
                 let text = sql.as_bytes().to_vec();
@@ -354,14 +368,15 @@ impl Connections {
             set_value(params, place, value, kind, statement.handle.is_none());
         });
         drop(values);
-        let gone = !session.is_usable();
+        let (gone, begun) = (!session.is_usable(), server.now());
         let sent = if let Some(handle) = statement.handle {
             session.execute(handle, params, Want::Rows).await
         } else {
             literals_into(session.text(), &statement.pieces, params);
             session.query(Want::Rows).await
         };
-        self.answer(server, at, gone, sent.map(|answer| (answer.rows, answer.affected))).await
+        let sent = sent.map(|answer| (answer.rows, answer.affected));
+        self.answer(server, (at, gone), begun, sent).await
     }
 
     async fn close(&mut self, at: usize, number: usize) -> Reply {
@@ -419,12 +434,8 @@ impl Connections {
     }
 
     fn count_result(&mut self, columns: usize, rows: u64, affected: u64) -> Reply {
-        let kind = match (columns, affected) {
-            (1.., _) => &mut self.seen.reads,
-            (0, 1..) => &mut self.seen.writes,
-            (0, 0) => &mut self.seen.others,
-        };
-        *kind += 1;
+        let AnswersSeen { reads, writes, others, .. } = &mut self.seen;
+        *[reads, writes, others][kind_of(columns, affected)] += 1;
         self.seen.rows += rows;
         Reply::Answer { columns: columns as u64, rows: if columns > 0 { rows } else { affected } }
     }
@@ -433,15 +444,17 @@ impl Connections {
     async fn answer(
         &mut self,
         server: &Server<'_>,
-        at: usize,
-        gone: bool,
+        (at, gone): (usize, bool),
+        begun: Ns,
         sent: Result<(u64, u64), Failure>,
     ) -> Reply {
         match sent {
             Ok((rows, affected)) => {
                 let first = self.session(at).and_then(|session| session.answer().result(0));
+                let columns = first.map_or(0, |first| first.columns);
+                server.time_statement(kind_of(columns, affected), begun);
                 self.opened[at].iter_mut().for_each(|opened| opened.at = Reading::default());
-                self.count_result(first.map_or(0, |first| first.columns), rows, affected)
+                self.count_result(columns, rows, affected)
             }
             Err(failure) => self.fail(server, at, gone, failure).await,
         }
@@ -488,6 +501,15 @@ impl Connections {
         for session in self.into_sessions() {
             let _ = within(limits::COURTESY, session.close(limits::COURTESY)).await;
         }
+    }
+}
+
+/// Returns the place of a result among [`super::job::KINDS`].
+fn kind_of(columns: usize, affected: u64) -> usize {
+    match (columns, affected) {
+        (1.., _) => 0,
+        (0, 1..) => 1,
+        (0, 0) => 2,
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct ScriptProgram {
     /// It was an event that counts.
     counts: bool,
     ended: bool,
+    /// Errors of `thread_init`, which are none of the first event's.
+    errors_before: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +59,9 @@ pub(crate) async fn drive(
 ) -> Turn {
     let (mut at_once, mut late) = (0, 0);
     loop {
-        let request = match state.resume(reply) {
+        let turn = state.resume(reply);
+        server.client.iter().for_each(|(_, client)| client.name.set(state.transaction));
+        let request = match turn {
             Turn::Request(
                 request @ (Request::Next { .. }
                 | Request::Start
@@ -200,8 +204,16 @@ impl ScriptProgram {
             // No operation has asked it.
             connections.seen = AnswersSeen::default();
         }
-        let (sleeps, counts) = (Rc::clone(sleeps), false);
-        Ok(ScriptProgram { state, connections, sleeps, next, waited, counts, ended })
+        Ok(ScriptProgram {
+            state,
+            connections,
+            sleeps: Rc::clone(sleeps),
+            next,
+            waited,
+            counts: false,
+            ended,
+            errors_before: 0,
+        })
     }
 
     /// Returns whether the last operation was an event of the script.
@@ -220,6 +232,8 @@ impl ScriptProgram {
     }
 
     pub(super) async fn operation(&mut self, op: &mut OpContext<'_>) -> Result<OpDone, OpError> {
+        self.forget_name(op);
+        self.errors_before = self.connections.seen.errors;
         if !self.waited {
             // The other clients of the thread get their turn.
             tokio::task::yield_now().await;
@@ -265,6 +279,11 @@ impl ScriptProgram {
         }
     }
 
+    fn forget_name(&mut self, op: &OpContext<'_>) {
+        self.state.transaction = None;
+        op.state.name.set(None);
+    }
+
     /// Takes what the coroutine waits for; it waits for nothing while a request is out.
     fn first_reply(&mut self) -> Reply {
         match std::mem::replace(&mut self.next, WaitsFor::Nothing) {
@@ -293,7 +312,7 @@ impl ScriptProgram {
         let error = OpError::Script(ScriptPart::Run, words);
         if !endless && !op.rules().count_answers {
             // Else it is counted where it is answered.
-            thread.failures.borrow_mut().count(failure.unwrap_or(error).count());
+            thread.count_error(op.state, &failure.unwrap_or(error));
             return None;
         }
         endless.then_some(Err(error))
@@ -301,6 +320,7 @@ impl ScriptProgram {
 
     /// Runs what the script does between two events.
     pub(super) async fn rest(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
+        self.forget_name(op);
         let reply = self.first_reply();
         let turn = self.go_on(op, reply, false).await;
         self.count(op);
@@ -327,6 +347,7 @@ impl ScriptProgram {
     /// Counts what was answered since the last time.
     fn count(&mut self, op: &OpContext<'_>) -> OpDone {
         let seen = std::mem::take(&mut self.connections.seen);
+        let errors_before = std::mem::take(&mut self.errors_before);
         let AnswersSeen { reads, writes, others, rows, .. } = seen;
         if op.rules().count_answers {
             op.count(|events| {
@@ -337,6 +358,9 @@ impl ScriptProgram {
                 events.reconnects += seen.reconnects;
                 events.events += seen.events;
             });
+            if let Some(name) = op.state.name.get() {
+                op.thread.recorder.borrow_mut().retried(name, seen.errors - errors_before);
+            }
         }
         let statements = (reads + writes + others) as u32;
         OpDone { statements, rows, ..OpDone::default() }
@@ -349,6 +373,7 @@ impl ScriptProgram {
             WaitsFor::Event => Reply::Switch(false),
             WaitsFor::Timer => Reply::Nothing,
         };
+        self.forget_name(op);
         loop {
             match self.go_on(op, reply, true).await {
                 // It would begin its event again, without end.

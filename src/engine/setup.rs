@@ -1,6 +1,7 @@
 //! The set-up of a step's threads, and the messages between them and the step: all of these are
 //! values that could be written down.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use super::pacing::{PacingCounts, StepWindow};
 use super::self_watch::ThreadUsage;
 use crate::error::Error;
 use crate::mysql::ServerLink;
-use crate::observe::{Ns, RecordedInterval};
+use crate::observe::{Ns, RecordedInterval, TransactionNames};
 use crate::summary::LedgerEntry;
 use crate::terms::ErrorClass;
 
@@ -40,6 +41,8 @@ pub(crate) struct StepSetup {
     /// By thread: its part of the ops, where all clients share a number of them.
     pub grants: Vec<watch::Receiver<OpGrant>>,
     pub events: mpsc::UnboundedSender<ThreadMessage>,
+    /// Those that a script gives its ops.
+    pub names: Arc<TransactionNames>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,12 +189,17 @@ mod tests {
         let sink = Rc::clone(&intervals);
         let mut recorder = Recorder::new(phases, 2, Box::new(move |i| sink.borrow_mut().push(i)));
         recorder.count_events(3);
+        for name in ["payment", "new order"] {
+            recorder.names.number(name.as_bytes()).expect("a name");
+        }
         // The second time is longer than a histogram holds.
         for (issued, completed) in [(2_000, 70_000), (80_000, 5_000_000_000_000)] {
             let (intended, measured) = (Some(1_000), true);
-            let (statements, rows, unmatched) = (2, 7, 1);
-            let op = Op { intended, issued, measured, completed, statements, rows, unmatched };
+            let (statements, rows, unmatched, name) = (2, 7, 1, Some(1));
+            let op =
+                Op { intended, issued, measured, completed, statements, rows, unmatched, name };
             recorder.succeeded(op);
+            recorder.retried(1, 3);
             recorder.statement(1, true, completed - issued);
             recorder.failed(issued, true, completed);
             recorder.events(completed).expect("counts").event(1, completed - issued);
@@ -204,6 +212,7 @@ mod tests {
         let mut failures = Failures::default();
         (failures.reconnects, failures.in_doubt) = (1, 2);
         failures.count(OpError::from(refusal()).count());
+        failures.count_named("new order".to_owned(), OpError::from(refusal()).count());
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let mut watch = SelfWatch::new();
         let window = StepWindow { start: 0, end: Ns::MAX, early: false, last: Ns::MAX };

@@ -18,7 +18,7 @@ use super::setup::{QueueLength, ServiceReport, StepSetup, ThreadCounts, ThreadEv
 use crate::error::Result;
 use crate::mysql::Failure;
 use crate::mysql::wire::Inbox;
-use crate::observe::{EventCounts, Ns, Phases, Recorder};
+use crate::observe::{EventCounts, Ns, Op, Phases, Recorder};
 use crate::plan::{AtEnd, StopAt, limits};
 use crate::summary::LedgerEntry;
 
@@ -57,6 +57,8 @@ pub(crate) struct ClientState {
     pub answered: Cell<Option<Ns>>,
     /// The client is in the window: decided before an op, and the op's for all of it.
     pub measured: Cell<bool>,
+    /// The number of the name that a script gave the op.
+    pub name: Cell<Option<u32>>,
     /// The writes that are in doubt if the answer never comes.
     pub pending: RefCell<Vec<Pending>>,
     pub ops: Cell<u64>,
@@ -88,6 +90,7 @@ impl ThreadState {
         if job.plan.rules.count_answers {
             recorder.count_events(job.step.clients);
         }
+        recorder.names = Arc::clone(&setup.names);
         let tables = 0..job.places();
         let client =
             |client: &u32| Rc::new(ClientState { client: *client, ..ClientState::default() });
@@ -247,20 +250,34 @@ impl ThreadState {
     pub(crate) fn failed(&self, client: &ClientState, issued: Ns, now: Ns, error: &OpError) {
         let in_doubt = self.note_error(client, now, error);
         let measured = client.measured.get();
+        let given_up = matches!(error, OpError::Timeout(_));
+        if !given_up {
+            self.count_error(client, error);
+        }
         let mut recorder = self.recorder.borrow_mut();
         let mut failures = self.failures.borrow_mut();
         failures.in_doubt += u64::from(in_doubt);
-        if matches!(error, OpError::Timeout(_)) {
+        if given_up {
             failures.abandoned += 1;
             failures.window_abandoned += u64::from(measured);
-            return recorder.abandoned(client.intended.get(), issued, measured, now);
+            let (intended, name) = (client.intended.get(), client.name.get());
+            let op = Op { intended, issued, measured, completed: now, name, ..Op::default() };
+            return recorder.abandoned(op);
         }
-        failures.count(error.count());
         if in_doubt {
             failures.window_in_doubt += u64::from(measured);
             recorder.unresolved(now);
         } else {
             recorder.failed(issued, measured, now);
+        }
+    }
+
+    /// Counts an error, also by the name of its op.
+    pub(crate) fn count_error(&self, client: &ClientState, error: &OpError) {
+        let mut failures = self.failures.borrow_mut();
+        failures.count(error.count());
+        if let Some(name) = client.name.get().and_then(|name| self.setup.names.name(name)) {
+            failures.count_named(name, error.count());
         }
     }
 

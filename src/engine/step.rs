@@ -129,6 +129,7 @@ fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
         events: told,
         sources,
         job,
+        names: Arc::default(),
     };
     (Arc::new(setup), channels)
 }

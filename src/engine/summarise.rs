@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::alarm::NEVER;
-use super::job::{engine_threads, queues};
+use super::job::{KINDS, engine_threads, queues};
 use super::pacing::{LATE, PacingCounts, StepWindow};
 use super::self_watch::turns_of_all;
 use super::setup::ThreadCounts;
@@ -14,7 +14,9 @@ use crate::error::plain;
 use crate::judge::changed_after;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
 use crate::mysql::Tables;
-use crate::observe::{ClientUse, EventCounts, Ns, Paced, RecordedInterval, Times, host, seconds};
+use crate::observe::{
+    ClientUse, EventCounts, NamedOps, Ns, Paced, RecordedInterval, Times, host, seconds,
+};
 use crate::plan::{Arrival, Plan, ScriptIdentity, Spread, Step, StopAt, units};
 use crate::progress::Measuring;
 use crate::stats::{self, is_scarce};
@@ -140,7 +142,8 @@ impl MeasuredStep {
         }
     }
 
-    pub(crate) fn latency(&self) -> summary::Latency {
+    /// `of_script`: the statements are those of a script, of which the kinds are known alone.
+    pub(crate) fn latency(&self, of_script: bool) -> summary::Latency {
         let window = &self.counted.timeline.window;
         // An open loop has them even where nothing was issued.
         let paced = |times: fn(&Paced) -> &Times| {
@@ -151,6 +154,12 @@ impl MeasuredStep {
             statement,
             service: times.distribution(),
         };
+        let of_kind = |(kind, times): (&str, &Times)| summary::KindLatency {
+            kind: kind.to_owned(),
+            service: times.distribution(),
+        };
+        let (all, none) = (&window.by_statement[..], &[][..]);
+        let (statements, kinds) = if of_script { (none, all) } else { (all, none) };
         summary::Latency {
             service: window.service.distribution(),
             response: paced(|paced| &paced.response),
@@ -158,8 +167,32 @@ impl MeasuredStep {
             failed: window.failed.distribution(),
             in_doubt: Some(self.counts.failures.window_in_doubt),
             abandoned: Some(self.unfinished()),
-            by_statement: (0..).zip(&window.by_statement).map(of_statement).collect(),
+            by_statement: (0..).zip(statements).map(of_statement).collect(),
+            by_kind: KINDS.into_iter().zip(kinds).map(of_kind).collect(),
         }
+    }
+
+    /// Lists the ops that a script gave a name, by name.
+    pub(crate) fn transactions(&self) -> Vec<summary::Transaction> {
+        let window = &self.counted.timeline.window;
+        let mut errors = self.counts.failures.list_named();
+        // One may have errors alone; one of the warm-up alone is not there.
+        let mut all: BTreeMap<String, NamedOps> =
+            errors.keys().map(|name| (name.clone(), NamedOps::new(name))).collect();
+        let used = window.named.iter().filter(|of| of.ops + of.retried + of.service.count() > 0);
+        all.extend(used.map(|of| (of.name.clone(), of.clone())));
+        let transaction = |of: NamedOps| summary::Transaction {
+            ops: of.ops,
+            tps: per_s(of.ops, self.counted.measured_s),
+            errors: errors.remove(&of.name).unwrap_or_default(),
+            retried: window.events.as_ref().map(|_| of.retried),
+            latency: summary::TransactionLatency {
+                service: of.service.distribution(),
+                response: self.counts.paced.map(|_| of.response.unwrap_or_default().distribution()),
+            },
+            name: of.name,
+        };
+        all.into_values().map(transaction).collect()
     }
 
     pub(crate) fn share(&self, host_cores: u32, ceiling: Option<Ceiling>) -> summary::Share {

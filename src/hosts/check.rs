@@ -152,9 +152,11 @@ impl PartCheck {
                 let follows = self.last_start <= interval.start && interval.start <= interval.end;
                 self.last_start = interval.start;
                 let RecordedInterval { ops, statements, rows, unmatched, errors, .. } = &**interval;
+                let named = interval.named.iter().flat_map(|of| [&of.ops, &of.retried]);
                 follows
                     && interval.by_statement.len() == self.statements
                     && interval.events.is_none()
+                    && are_counts(named)
                     && are_counts([ops, statements, rows, unmatched, errors])
             }
             ThreadEvent::Done(counts) => {
@@ -174,6 +176,7 @@ impl PartCheck {
 mod tests {
     use super::*;
     use crate::engine::ThreadCounts;
+    use crate::observe::NamedOps;
 
     #[test]
     fn event_is_refused_when_it_does_not_fit_the_part() {
@@ -195,6 +198,9 @@ mod tests {
         assert_eq!(refused(&[interval(4, 9), interval(0, 5)]), Some(1));
         assert_eq!(refused(&[interval(5, 4)]), Some(0));
         let many = RecordedInterval { ops: u64::MAX, end: 5, ..Default::default() };
+        assert_eq!(refused(&[ThreadEvent::Interval(Box::new(many))]), Some(0));
+        let named = vec![NamedOps { ops: u64::MAX, ..NamedOps::new("payment") }];
+        let many = RecordedInterval { named, end: 5, ..Default::default() };
         assert_eq!(refused(&[ThreadEvent::Interval(Box::new(many))]), Some(0));
         assert_eq!(refused(&[done(2)]), Some(0));
         assert_eq!(refused(&[done(1), done(1)]), Some(1));

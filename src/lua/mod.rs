@@ -4,6 +4,7 @@
 //! requests, and is resumed with replies. docs/dev/lua.md has the decisions.
 
 mod random;
+mod transaction;
 mod vm;
 
 pub(crate) use random::share_unique;

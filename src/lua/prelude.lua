@@ -754,6 +754,22 @@ local function take_texts(draw)
   return function(a, b) return draw(tonumber(a), tonumber(b)) end
 end
 
+local set_transaction = c("transaction", "void (*)(uint32_t)")
+local transactions = {}
+
+-- Gives the event that runs a name.
+local function transaction(name)
+  local number = transactions[name]
+  if not number then
+    check_text(name, "transaction", 3)
+    local why
+    number, why = host.transaction(name)
+    if not number then error(why, 2) end
+    transactions[name] = number
+  end
+  set_transaction(number)
+end
+
 local base = setmetatable({
   ffi = proxy, coroutine = co, os = os_proxy, print = print_line,
   sb_rand = take_texts(default), sb_rand_uniform = take_texts(uniform), sb_rand_gaussian = take_texts(gaussian),
@@ -969,8 +985,8 @@ local function new_state(tid)
     hooks = {}, cmdline = cmdline, rand = rand, sql = sql, histogram = { new = new_histogram },
     report_csv = report_csv, report_json = report_json, report_default = report_default,
   }
-  -- loadgen's own, which sysbench has not.
-  env.loadgen = {}
+  -- loadgen's own, which sysbench does not have.
+  env.loadgen = { transaction = transaction }
   add_old_interface(env, find_driver)
   env.io = make_io()
   env.package = {

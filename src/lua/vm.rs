@@ -14,8 +14,9 @@ use mlua::{
 };
 use sha2::{Digest, Sha256};
 
-use super::random;
+use super::{random, transaction};
 use crate::error::{Error, Result};
+use crate::observe::TransactionNames;
 use crate::plan::{Script, ScriptValue};
 use crate::progress::say;
 use crate::summary::VerifyQuery;
@@ -180,6 +181,8 @@ pub(crate) struct State {
     vm: Vm,
     runs: bool,
     stream: usize,
+    /// The number of the name that the script gave its event.
+    pub transaction: Option<u32>,
 }
 
 fn broken(error: &mlua::Error) -> Error {
@@ -188,10 +191,25 @@ fn broken(error: &mlua::Error) -> Error {
 
 impl Vm {
     pub(crate) fn new(script: &Arc<Script>, seed: u64, fatal: FatalLines) -> Result<Vm> {
-        Vm::make(script, seed, fatal).map_err(|error| broken(&error))
+        Vm::of_step(script, seed, fatal, Arc::default())
     }
 
-    fn make(script: &Arc<Script>, seed: u64, fatal: FatalLines) -> mlua::Result<Vm> {
+    /// Makes one that shares the names of its transactions with others.
+    pub(crate) fn of_step(
+        script: &Arc<Script>,
+        seed: u64,
+        fatal: FatalLines,
+        names: Arc<TransactionNames>,
+    ) -> Result<Vm> {
+        Vm::make(script, seed, fatal, names).map_err(|error| broken(&error))
+    }
+
+    fn make(
+        script: &Arc<Script>,
+        seed: u64,
+        fatal: FatalLines,
+        names: Arc<TransactionNames>,
+    ) -> mlua::Result<Vm> {
         #[expect(
             unsafe_code,
             reason = "scripts are trusted as programs are: they have ffi and debug"
@@ -209,6 +227,8 @@ impl Vm {
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
         let files = LoadedFiles::default();
         let host = host(&lua, fatal, script, Rc::clone(&files))?;
+        let number = move |_: &Lua, name: LuaString| Ok(number_name(&names, &name));
+        host.set("transaction", lua.create_function(number)?)?;
         let entries: Table = prelude.call((host, settings.clone()))?;
         let start = entries.get("start")?;
         let (envs, threads) = (lua.create_table()?, lua.create_table()?);
@@ -228,7 +248,7 @@ impl Vm {
         let env = self.entry("new_state").and_then(|new_state| new_state.call::<Table>(tid));
         let kept = env.and_then(|env| self.0.envs.raw_set(stream, env));
         kept.map_err(|error| broken(&error))?;
-        Ok(State { vm: self.clone(), runs: false, stream })
+        Ok(State { vm: self.clone(), runs: false, stream, transaction: None })
     }
 
     fn entry(&self, name: &str) -> mlua::Result<Function> {
@@ -273,6 +293,7 @@ impl State {
     /// Goes on with a reply until the next request, or the end.
     pub(crate) fn resume(&mut self, reply: Reply) -> Turn {
         random::select(self.stream);
+        transaction::select(self.transaction);
         if !self.runs {
             return Turn::Failed("no script runs".to_owned());
         }
@@ -281,7 +302,9 @@ impl State {
             let values = thread.resume(self.reply(reply)?)?;
             Ok((values, thread.is_resumable()))
         };
-        let (values, goes_on) = match resumed() {
+        let resumed = resumed();
+        self.transaction = transaction::selected();
+        let (values, goes_on) = match resumed {
             Ok(resumed) => resumed,
             Err(error) => {
                 self.runs = false;
@@ -525,7 +548,7 @@ fn host(
     let (host, to_stderr) = (lua.create_table()?, script.is_native);
     host.set("marker", marker())?;
     let functions = lua.create_table()?;
-    for (name, function) in random::functions() {
+    for (name, function) in random::functions().into_iter().chain([transaction::function()]) {
         functions.set(name, LightUserData(function))?;
     }
     host.set("functions", functions)?;
@@ -554,6 +577,14 @@ fn host(
         move |lua: &Lua, (path, text): (String, LuaString)| Ok(compile(lua, &files, path, &text));
     host.set("compile", lua.create_function(compile)?)?;
     Ok(host)
+}
+
+/// Returns the number of a transaction's name; else why it has none.
+fn number_name(names: &TransactionNames, name: &LuaString) -> (Option<u32>, Option<String>) {
+    match names.number(&name.as_bytes()) {
+        Ok(number) => (Some(number), None),
+        Err(why) => (None, Some(why)),
+    }
 }
 
 /// Writes in order with the lines of the log; the script fails where nobody reads it.

@@ -2,12 +2,15 @@
 
 mod histogram;
 pub mod host;
+pub mod named;
 pub mod probe;
 pub(crate) mod process;
 pub mod recorder;
 pub(crate) mod timer;
+pub mod times;
 
 pub(crate) use host::{Host, HostFacts, ROOT, connections};
+pub(crate) use named::{NAMES_MAX, NamedOps, TransactionNames};
 pub(crate) use probe::{FarEnd, HostReading, Probe, Probed, Whereabouts};
 pub(crate) use process::{
     ClientReading, ClientUse, Cost, Limit, Scheduled, ThreadClock, children_usage,
@@ -15,9 +18,10 @@ pub(crate) use process::{
 };
 pub(crate) use recorder::{
     ClientEvents, EventCounts, IntervalLog, Ns, Op, Paced, Phases, RecordedInterval, Recorder,
-    Timeline, Times, seconds,
+    Timeline, seconds,
 };
 pub(crate) use timer::Timer;
+pub(crate) use times::Times;
 
 use std::time::Instant;
 

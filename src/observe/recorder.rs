@@ -10,14 +10,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::histogram::DIGITS;
+use super::named::{NamedOps, TransactionNames, merge_named};
+use super::times::Times;
 use crate::error::{Error, Result, line};
 use crate::stop::locked;
 use crate::terms::add;
@@ -90,7 +87,10 @@ pub struct RecordedInterval {
     /// Service time of ops issued in this phase (in the drain: in the window).
     pub service: Times,
     pub failed: Times,
+    /// Those of a script by the kinds of its statements.
     pub by_statement: Vec<Times>,
+    /// Ops that a script gave a name.
+    pub named: Vec<NamedOps>,
     /// Only in an open loop; None before the first op.
     pub paced: Option<Box<Paced>>,
     /// sysbench's counts; None in a run by loadgen's own rules.
@@ -176,6 +176,7 @@ impl RecordedInterval {
         for (mine, theirs) in self.by_statement.iter_mut().zip(&other.by_statement) {
             mine.merge(theirs);
         }
+        merge_named(&mut self.named, &other.named);
         if let Some(paced) = &other.paced {
             let mine = self.paced.get_or_insert_default();
             mine.response.merge(&paced.response);
@@ -196,6 +197,8 @@ pub struct Op {
     pub statements: u32,
     pub rows: u64,
     pub unmatched: u32,
+    /// The number of its name, where a script gave it one.
+    pub name: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,6 +216,8 @@ pub struct Recorder {
     current: RecordedInterval,
     before: u64,
     successes: Successes,
+    /// Those of [`Op::name`].
+    pub(crate) names: Arc<TransactionNames>,
     finished: Sink,
 }
 
@@ -222,7 +227,7 @@ impl Recorder {
     /// `finished` gets each interval at its end; `statements` have times of their own (0 where an op is one).
     pub fn new(phases: Phases, statements: usize, finished: Sink) -> Recorder {
         let (current, successes) = (phases.interval(0, statements), Successes::NONE);
-        Recorder { phases, current, before: 0, successes, finished }
+        Recorder { phases, current, before: 0, successes, names: Arc::default(), finished }
     }
 
     /// Starts to count as sysbench does, too, for the clients of all threads.
@@ -253,6 +258,8 @@ impl Recorder {
             let mut next = self.phases.interval(self.current.end, statements);
             let events = self.current.events.as_deref();
             next.events = events.map(|of| Box::new(EventCounts::new(of.by_client.len())));
+            // Here, so that no op allocates.
+            next.named = self.current.named.iter().map(|of| NamedOps::new(&of.name)).collect();
             self.before += self.current.ops;
             (self.finished)(std::mem::replace(&mut self.current, next));
         }
@@ -280,14 +287,46 @@ impl Recorder {
             current.statements += u64::from(op.statements);
             current.rows += op.rows;
             current.unmatched += u64::from(op.unmatched);
-        }
-        if self.in_latency(op.measured) {
-            self.current.service.record(op.completed - op.issued);
-            if let Some(intended) = op.intended {
-                self.paced(intended, op.issued, op.completed);
+            if let Some(named) = op.name.and_then(|name| self.named(name)) {
+                named.ops += 1;
             }
         }
+        self.time(op);
         counts
+    }
+
+    #[inline]
+    fn time(&mut self, op: Op) {
+        if !self.in_latency(op.measured) {
+            return;
+        }
+        let took = op.completed.saturating_sub(op.issued);
+        self.current.service.record(took);
+        if let Some(intended) = op.intended {
+            self.paced(intended, op.issued, op.completed);
+        }
+        if let Some(named) = op.name.and_then(|name| self.named(name)) {
+            named.time(took, op.intended.map(|intended| op.completed.saturating_sub(intended)));
+        }
+    }
+
+    /// Returns the current interval's counts of a name; those of a new name are made.
+    fn named(&mut self, number: u32) -> Option<&mut NamedOps> {
+        let named = &mut self.current.named;
+        if number as usize >= named.len() {
+            let names = self.names.list_from(named.len());
+            named.extend(names.iter().map(|name| NamedOps::new(name)));
+        }
+        named.get_mut(number as usize)
+    }
+
+    /// Counts errors after which an op of this name began again.
+    pub(crate) fn retried(&mut self, name: u32, errors: u64) {
+        if self.current.phase != Phase::Drain
+            && let Some(named) = self.named(name)
+        {
+            named.retried += errors;
+        }
     }
 
     fn paced(&mut self, intended: Ns, issued: Ns, completed: Ns) {
@@ -318,14 +357,9 @@ impl Recorder {
     }
 
     /// The age of an op that was given up is a lower bound of its time: else a stalled server would look fast.
-    pub(crate) fn abandoned(&mut self, intended: Option<Ns>, issued: Ns, measured: bool, now: Ns) {
-        self.unresolved(now);
-        if self.in_latency(measured) {
-            self.current.service.record(now.saturating_sub(issued));
-            if let Some(intended) = intended {
-                self.paced(intended, issued, now);
-            }
-        }
+    pub(crate) fn abandoned(&mut self, op: Op) {
+        self.unresolved(op.completed);
+        self.time(op);
     }
 
     /// Records an arrival of the window that was never issued, in the same way.
@@ -348,188 +382,6 @@ impl Recorder {
     fn in_latency(&self, measured: bool) -> bool {
         self.current.phase == Phase::Warmup || measured
     }
-}
-
-/// The largest time that the histogram distinguishes: one hour, in nanoseconds.
-pub(crate) const RANGE_NS: u64 = 3_600_000_000_000;
-
-/// A distribution of times. Percentiles come from the histogram (3 significant digits);
-/// min, max, mean and deviation from exact sums. All null when nothing was counted.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Distribution {
-    /// Values counted, those above the histogram's range included.
-    pub count: u64,
-    /// Smallest, microseconds.
-    pub min_us: Option<f64>,
-    /// Mean, microseconds.
-    pub mean_us: Option<f64>,
-    /// Standard deviation (of the population), microseconds.
-    pub stddev_us: Option<f64>,
-    /// Median, microseconds.
-    pub p50_us: Option<f64>,
-    /// 75th percentile, microseconds.
-    pub p75_us: Option<f64>,
-    /// 90th percentile, microseconds.
-    pub p90_us: Option<f64>,
-    /// 95th percentile, microseconds.
-    pub p95_us: Option<f64>,
-    /// 99th percentile, microseconds.
-    pub p99_us: Option<f64>,
-    /// 99.9th percentile, microseconds.
-    pub p99_9_us: Option<f64>,
-    /// 99.99th percentile, microseconds.
-    pub p99_99_us: Option<f64>,
-    /// Largest, microseconds.
-    pub max_us: Option<f64>,
-    /// Values above the histogram's range of one hour; they count as one hour in percentiles.
-    pub overflow: u64,
-    /// `HdrHistogram` V2, deflated, base64; values in nanoseconds.
-    pub histogram: String,
-    /// The percentiles that a chart draws, for a reader that does not keep the histogram.
-    #[serde(skip)]
-    pub curve_us: Option<Box<[f64]>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Times {
-    #[serde(with = "super::histogram")]
-    histogram: Histogram<u64>,
-    overflow: u64,
-    min_ns: u64,
-    max_ns: u64,
-    sum_ns: u128,
-    sum_of_squares: u128,
-}
-
-impl Default for Times {
-    /// Makes an empty one of 16 kB; it grows by 8 kB each time the largest time doubles.
-    fn default() -> Times {
-        Times {
-            histogram: Histogram::new(DIGITS).expect("digits that it can have"),
-            overflow: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
-            sum_ns: 0,
-            sum_of_squares: 0,
-        }
-    }
-}
-
-impl Times {
-    pub fn new() -> Times {
-        Times::default()
-    }
-
-    /// Counts one time. Above one hour it is an overflow and, in percentiles, one hour.
-    #[inline]
-    pub fn record(&mut self, ns: u64) {
-        self.min_ns = self.min_ns.min(ns);
-        self.max_ns = self.max_ns.max(ns);
-        self.sum_ns += u128::from(ns);
-        self.sum_of_squares += u128::from(ns) * u128::from(ns);
-        if ns > RANGE_NS {
-            self.overflow += 1;
-        }
-        self.histogram.record(ns.clamp(1, RANGE_NS)).expect("it grows");
-    }
-
-    pub(crate) fn merge(&mut self, other: &Times) {
-        if other.count() == 0 {
-            return;
-        }
-        self.min_ns = self.min_ns.min(other.min_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-        add!(self, other; sum_ns, sum_of_squares, overflow);
-        self.histogram.add(&other.histogram).expect("it grows");
-    }
-
-    pub fn count(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    /// Returns the percentile (0 to 100), microseconds; None without times.
-    pub(crate) fn percentile_us(&self, percentile: f64) -> Option<f64> {
-        // A bucket's upper edge may lie above the largest time.
-        let quantile = nearest_rank(percentile, self.count());
-        (self.count() > 0).then(|| us(self.histogram.value_at_quantile(quantile).min(self.max_ns)))
-    }
-
-    pub(crate) fn sum_ns(&self) -> u128 {
-        self.sum_ns
-    }
-
-    pub(crate) fn extremes_ns(&self) -> Option<(u64, u64)> {
-        (self.count() > 0).then_some((self.min_ns, self.max_ns))
-    }
-
-    /// Lists the histogram's times, nanoseconds, ascending, with their counts.
-    pub(crate) fn values(&self) -> impl Iterator<Item = (u64, u64)> {
-        let middle = |ns| self.histogram.median_equivalent(ns);
-        self.histogram
-            .iter_recorded()
-            .map(move |step| (middle(step.value_iterated_to()), step.count_since_last_iteration()))
-    }
-
-    pub(crate) fn max_us(&self) -> Option<f64> {
-        (self.count() > 0).then(|| us(self.max_ns))
-    }
-
-    pub(crate) fn distribution(&self) -> Distribution {
-        let count = self.count();
-        let some = |value: f64| (count > 0).then_some(value);
-        let n = count as f64;
-        let mean_ns = self.sum_ns as f64 / n;
-        let variance = (self.sum_of_squares as f64 / n - mean_ns * mean_ns).max(0.0);
-        let percentile = |p: f64| self.percentile_us(p);
-        Distribution {
-            count,
-            min_us: some(us(self.min_ns)),
-            mean_us: some(mean_ns / 1e3),
-            stddev_us: some(variance.sqrt() / 1e3),
-            p50_us: percentile(50.0),
-            p75_us: percentile(75.0),
-            p90_us: percentile(90.0),
-            p95_us: percentile(95.0),
-            p99_us: percentile(99.0),
-            p99_9_us: percentile(99.9),
-            p99_99_us: percentile(99.99),
-            max_us: self.max_us(),
-            overflow: self.overflow,
-            histogram: self.encoded(),
-            curve_us: None,
-        }
-    }
-
-    /// Encodes as HdrHistogram V2, deflated, base64: the exchange format of the HdrHistogram tools.
-    pub(crate) fn encoded(&self) -> String {
-        // Some tools add only histograms of one range.
-        let mut whole = Histogram::new_with_bounds(1, RANGE_NS, DIGITS).expect("bounds that fit");
-        whole.add(&self.histogram).expect("the range holds it");
-        let mut bytes = Vec::new();
-        let written = V2DeflateSerializer::new().serialize(&whole, &mut bytes);
-        written.expect("a Vec takes everything");
-        STANDARD.encode(bytes)
-    }
-}
-
-fn us(ns: u64) -> f64 {
-    ns as f64 / 1e3
-}
-
-/// Returns the quantile at which a histogram of `count` values gives the nearest-rank percentile
-/// despite rounding (99.9 % of 5,000 is 4,995): the middle of the rank's step.
-pub(crate) fn nearest_rank(percentile: f64, count: u64) -> f64 {
-    (rank(percentile, count) as f64 - 0.5) / count.max(1) as f64
-}
-
-/// Returns the nearest rank, from 1: ceil(p% of count).
-pub(crate) fn rank(percentile: f64, count: u64) -> u64 {
-    let n = count.max(1) as f64;
-    let exact = percentile * n / 100.0;
-    let whole = exact.round();
-    let rank = if (exact - whole).abs() <= whole * 1e-12 { whole } else { exact.ceil() };
-    rank.clamp(1.0, n) as u64
 }
 
 /// One interval of the timeline.
@@ -837,6 +689,28 @@ mod recorder_tests {
     }
 
     #[test]
+    fn ops_with_a_name_count_as_all_do() {
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&seen);
+        let mut recorder = Recorder::new(PHASES, 0, Box::new(move |i| sink.borrow_mut().push(i)));
+        let [a, b] = ["a", "b"].map(|name| recorder.names.number(name.as_bytes()).ok());
+        let ops = [(10, 20, a), (140, 160, a), (200, 210, b), (220, 230, None), (390, 420, a)];
+        for (issued, completed, name) in ops {
+            let measured = issued >= PHASES.window_start;
+            recorder.succeeded(Op { issued, completed, measured, name, ..Op::default() });
+        }
+        recorder.retried(1, 5);
+        recorder.finish(430);
+        let mut window = RecordedInterval::default();
+        for interval in seen.take().iter().filter(|interval| interval.phase != Phase::Warmup) {
+            window.merge(interval);
+        }
+        let named = window.named.iter().map(|of| (of.name.as_str(), of.ops, of.service.count()));
+        assert_eq!(named.collect::<Vec<_>>(), [("a", 1, 1), ("b", 1, 1)]);
+        assert!(window.named.iter().all(|of| of.retried == 0), "not those of the drain");
+    }
+
+    #[test]
     fn an_early_end_cuts_the_window() {
         let seen = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&seen);
@@ -866,61 +740,10 @@ mod recorder_tests {
 }
 
 #[cfg(test)]
-mod times_tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn of(values: &[u64]) -> Times {
-        let mut times = Times::new();
-        for value in values {
-            times.record(*value);
-        }
-        times
-    }
-
-    #[test]
-    fn sums_are_exact_and_percentiles_have_three_digits() {
-        let d = of(&[100_000, 200_000, 300_000, 400_000]).distribution();
-        assert_eq!((d.count, d.min_us, d.max_us), (4, Some(100.0), Some(400.0)));
-        assert_eq!(d.mean_us, Some(250.0));
-        assert!((d.stddev_us.expect("counted") - 111.803_398_9).abs() < 1e-6);
-        assert!((d.p50_us.expect("counted") / 200.0 - 1.0).abs() < 1e-3);
-        assert_eq!(d.p99_99_us, Some(400.0));
-    }
-
-    #[test]
-    fn nothing_counted_is_null_not_zero() {
-        let d = of(&[]).distribution();
-        assert_eq!((d.count, d.mean_us, d.p50_us, d.max_us), (0, None, None, None));
-    }
-
-    #[test]
-    fn above_an_hour_is_counted_not_clipped_unnoticed() {
-        let d = of(&[1_000, RANGE_NS, RANGE_NS + 1, u64::MAX / 4]).distribution();
-        assert_eq!((d.count, d.overflow), (4, 2));
-        assert_eq!(d.max_us, Some((u64::MAX / 4) as f64 / 1e3));
-    }
-
-    proptest! {
-        #[test]
-        fn merged_equals_recorded_together(
-            a in prop::collection::vec(0_u64..10_000_000_000, 0..60),
-            b in prop::collection::vec(0_u64..10_000_000_000, 0..60),
-        ) {
-            let mut merged = of(&a);
-            merged.merge(&of(&b));
-            let together = of(&[a, b].concat());
-            prop_assert_eq!(
-                merged.distribution(),
-                together.distribution()
-            );
-        }
-    }
-}
-
-#[cfg(test)]
 mod timeline_tests {
     use super::*;
+    use base64::Engine as _;
+    use hdrhistogram::Histogram;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use std::cell::RefCell;
@@ -936,7 +759,7 @@ mod timeline_tests {
             let (issued, completed, measured) = (*issued, *completed, *issued >= 100);
             let (statements, rows, unmatched) = (2, 3, 1);
             let op =
-                Op { intended: None, issued, measured, completed, statements, rows, unmatched };
+                Op { issued, measured, completed, statements, rows, unmatched, ..Op::default() };
             recorder.succeeded(op);
         }
         recorder.finish(until);
@@ -1030,7 +853,7 @@ mod timeline_tests {
                 completed: issued + ms,
                 statements: 1,
                 rows: 1,
-                unmatched: 0,
+                ..Op::default()
             };
             recorder.succeeded(op);
         }

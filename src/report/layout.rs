@@ -23,7 +23,7 @@ use super::table::{
 };
 use super::tables::cell;
 use super::value::{self, PageValue, ratio_decimals};
-use super::{delta, hosts, settings, slo, suites};
+use super::{delta, hosts, settings, slo, suites, transactions};
 use crate::error::Result;
 use crate::summary::{Outage, Summary};
 use crate::terms::{self, Cell, Layout};
@@ -40,6 +40,7 @@ pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<P
         Layout::Peak => Ok(tables.iter().map(|table| peak(table)).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
         Layout::Hosts => Ok(tables.iter().map(hosts::page).collect()),
+        Layout::Transactions => Ok(tables.iter().map(transactions::page).collect()),
         Layout::Settings => Ok(vec![settings::page(tables)]),
         Layout::Relative => {
             by_slice(tables, |slice, at, ratios| Ok(Some(relative(slice, baseline, at, ratios))))

@@ -52,6 +52,7 @@ mod summary_lines;
 mod table;
 mod tables;
 mod timeline;
+mod transactions;
 mod value;
 mod writers;
 

@@ -2,7 +2,7 @@
 
 use super::histogram::curve_us;
 use super::metric::Metric;
-use crate::summary::{Latency, Summary};
+use crate::summary::{Latency, Summary, TransactionLatency};
 use crate::terms::{Code, Layout};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +36,15 @@ impl Parts {
         if !self.timelines && !summary.is_warned(Code::TooShort) {
             summary.timeline = Vec::new();
         }
-        let Latency { service, response, wait, failed, by_statement, .. } = &mut summary.latency;
+        for TransactionLatency { service, response } in
+            summary.transactions.iter_mut().map(|of| &mut of.latency)
+        {
+            [service].into_iter().chain(response).for_each(|times| times.histogram = String::new());
+        }
+        let Latency { service, response, wait, failed, by_statement, by_kind, .. } =
+            &mut summary.latency;
         // No output has them.
-        *by_statement = Vec::new();
+        (*by_statement, *by_kind) = (Vec::new(), Vec::new());
         if self.histograms == Histograms::All {
             return;
         }

@@ -92,6 +92,7 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         workload.name.clone_from(&place.part.title);
         part
     });
+    let latency = run.latency(workload.script.is_some());
     Summary {
         schema: summary::SCHEMA.to_owned(),
         loadgen: engine::program(),
@@ -120,7 +121,8 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         started_at: run.counted.started_at.to_string(),
         measured_s: run.counted.measured_s,
         totals: run.totals(),
-        latency: run.latency(),
+        latency,
+        transactions: run.transactions(),
         timeline: run.counted.timeline.entries.clone(),
         outages: run.outages.clone(),
         ledger: run.ledger.clone(),

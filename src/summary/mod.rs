@@ -7,6 +7,7 @@
 
 mod files;
 mod imported;
+mod parts;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ use crate::mysql::facts::SINCE_FLUSH;
 pub use crate::mysql::facts::{Driver, Innodb, Levels, Server, SettingChange, Status, durability};
 pub use crate::observe::host::HostFacts;
 pub use crate::observe::probe::{HostCost, HostState, Link, Probed, ProcessCost};
-pub use crate::observe::recorder::{Distribution, Interval, Phase};
+pub use crate::observe::recorder::{Interval, Phase};
+pub use crate::observe::times::Distribution;
 use crate::terms::{
     Arrival, Cell, Code, Finding, OnError, Shared, Spread, StatementMode, Unit, Value, add,
     contract,
@@ -36,6 +38,7 @@ pub use imported::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
     ImportedTotals, TextSource,
 };
+pub use parts::{ErrorCount, KindLatency, StatementLatency, Transaction, TransactionLatency};
 pub use verify::VerifyQuery;
 
 /// The `schema` value that this version writes.
@@ -81,6 +84,9 @@ contract! {
         pub totals: Totals,
         /// Latency of what was issued inside the measured window.
         pub latency: Latency,
+        /// The ops to which a script gave a name (`loadgen.transaction`), by name; not there without any.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub transactions: Vec<Transaction>,
         /// All phases, one entry an interval.
         pub timeline: Vec<Interval>,
         /// Times in which nobody was served.
@@ -395,22 +401,6 @@ contract! {
         pub per_client: PerClient,
     }
 
-    pub struct ErrorCount {
-        /// The server's error number; null for the client's own classes.
-        pub code: Option<u16>,
-        /// SQLSTATE; null for the client's own classes.
-        pub sqlstate: Option<String>,
-        /// `session` (deadlocks and the like), `read_only`, `full` (too many connections),
-        /// `interrupted` (a killed query), `ended` (a killed session, a shutdown), `idle` (the
-        /// server hung up for silence), `commit` (an error while committing), `behind` (a proxy's
-        /// servers), `server` (any other of its errors), `wrong` (an answer that fails its check),
-        /// `lost` (the connection), `connect` (an attempt to reconnect; no op).
-        #[cfg_attr(test, schemars(with = "String"))]
-        pub class: ErrorClass,
-        pub message: String,
-        pub count: u64,
-    }
-
     pub struct TableOps {
         pub table: String,
         pub ops: u64,
@@ -451,13 +441,9 @@ contract! {
         pub abandoned: Option<u64>,
         /// Service time of each statement, for workloads with several.
         pub by_statement: Vec<StatementLatency>,
-    }
-
-    /// Latency of one statement of a transaction.
-    pub struct StatementLatency {
-        /// Its position in `workload.statements`, from 0.
-        pub statement: u32,
-        pub service: Distribution,
+        /// Service time of a script's statements by their kind; not there without a script.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub by_kind: Vec<KindLatency>,
     }
 
     /// A time in which no op succeeded on any client while errors occurred; instants of the
@@ -871,13 +857,6 @@ impl Verdict {
         };
         let reasons = self.reasons.iter().map(Finding::from).collect();
         Some(Finding::Known(code, vec![Value::Reasons(reasons)]))
-    }
-}
-
-impl ErrorCount {
-    /// Returns whether ops failed with it, not attempts to reconnect.
-    pub(crate) fn is_of_op(&self) -> bool {
-        self.class != ErrorClass::Connect
     }
 }
 

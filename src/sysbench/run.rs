@@ -107,7 +107,7 @@ fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String
         client,
         measured_s: run.counted.measured_s,
         totals: run.totals(),
-        latency: run.latency(),
+        latency: run.latency(plan.script.is_some()),
         ..Summary::default()
     });
     let verdict = judgement.verdict?;

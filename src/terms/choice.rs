@@ -228,6 +228,8 @@ choices! {
         Outages "outages";
         /// The hosts of --hosts or --ranks: what each did, its CPU, delay, verdict and clock
         Hosts "hosts";
+        /// The transactions that a script has named: rate, latency and errors of each
+        Transactions "transactions";
         /// The searches of --slo: the highest rate that held, and the steps that led to it
         Slo "slo";
         /// Suites of commands, test by test: wall, user and system seconds
@@ -256,8 +258,8 @@ impl Layout {
 
     /// Returns whether it shows a metric: others have their own columns.
     pub(crate) fn has_metric(self) -> bool {
-        use Layout::{Hosts, Outages, PerOp, Settings, Slo, Suite};
-        !matches!(self, Hosts | Outages | PerOp | Settings | Slo | Suite)
+        use Layout::{Hosts, Outages, PerOp, Settings, Slo, Suite, Transactions};
+        !matches!(self, Hosts | Outages | PerOp | Settings | Slo | Suite | Transactions)
     }
 
     /// Returns whether it relates all labels to one.

@@ -357,7 +357,9 @@ fn layouts() {
             all.extend(formats.iter().map(|format| case(format!("{line} --format {format}"))));
         }
     }
+    all.extend(in_formats("report scripts --layout transactions"));
     all.extend(cases([
+        "report closed --layout transactions",
         "report open --layout relative --baseline 5.6.24",
         "report open --layout per-op",
         "report timed --layout suite",

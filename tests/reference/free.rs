@@ -43,6 +43,7 @@ pub(crate) const FREE: &[(&str, &str)] = &[
     ("measured_s", "a time"),
     ("totals", "the result"),
     ("latency", "the result"),
+    ("transactions", "the result"),
     ("timeline", "the result"),
     ("outages", "the result"),
     ("ledger", "the result"),

@@ -18,6 +18,7 @@ mod page_numbers;
 mod pooling;
 mod same;
 mod spread;
+mod transactions;
 
 use crate::common::summaries::step;
 use loadgen::error::Error;

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use loadgen::sandbox::Sandbox;
-use loadgen::summary::{ErrorCount, Outcome};
+use loadgen::summary::{ErrorCount, Outcome, Summary, Transaction};
 
 use crate::common::program::{Ended, Results, command, wait};
 use crate::common::{local, query, sandbox};
 
 const EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lua/events.lua");
+const NAMED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lua/named.lua");
 
 fn lua(sandbox: &Sandbox, words: &str, options: &[&str], results: &Results) -> Ended {
     let path = sandbox.socket.to_str().expect("a path");
@@ -62,6 +63,74 @@ fn script_ends_its_step_by_an_error_that_is_not_listed() {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let is_counted = |error: &ErrorCount| error.code == Some(1064) && error.count > 1;
     assert!(ended.only().totals.errors.iter().any(is_counted), "{}", ended.stderr);
+}
+
+/// The names of a step's transactions, with their ops and the number of their times.
+fn named(step: &Summary) -> Vec<(&str, u64, u64)> {
+    let list = step.transactions.iter();
+    list.map(|of| (of.name.as_str(), of.ops, of.latency.service.count)).collect()
+}
+
+#[test]
+fn events_that_a_script_names_have_counts_and_times_of_their_own() {
+    let sandbox = sandbox(&local(), &[]);
+    let results = Results::new();
+    let measured = |options: &str| {
+        let words = format!("{NAMED} --clients 2 --engine-threads 2 --warmup 0 {options}");
+        let ended = lua(&sandbox, &words, &["--mode=plain"], &results);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        ended
+    };
+    let ended = measured("--ops 40");
+    let step = ended.summaries.last().expect("a step");
+    assert_eq!(step.totals.ops, 40, "{}", ended.stderr);
+    // Ten have no name.
+    assert_eq!(named(step), [("new order", 10, 10), ("payment", 20, 20)]);
+    let [order, payment] = &step.transactions[..] else { panic!("two") };
+    assert!(order.errors.is_empty() && order.retried.is_none() && order.tps > 0.0);
+    assert!(order.latency.response.is_none() && payment.latency.service.p99_us.is_some());
+    let kinds = step.latency.by_kind.iter().map(|of| (of.kind.as_str(), of.service.count));
+    assert_eq!(kinds.collect::<Vec<_>>(), [("read", 20), ("write", 10), ("other", 10)]);
+    assert!(step.latency.by_statement.is_empty());
+    // Of an open loop the times begin at the intended instants.
+    let ended = measured("--rate 40 --time 1");
+    let step = ended.summaries.last().expect("a step");
+    let ops: u64 = step.transactions.iter().map(|of| of.ops).sum();
+    assert!(0 < ops && ops < step.totals.ops, "{}", ended.stderr);
+    let responses = |of: &Transaction| of.latency.response.as_ref().map(|times| times.count);
+    assert!(step.transactions.iter().all(|of| responses(of) == Some(of.latency.service.count)));
+}
+
+#[test]
+fn event_that_begins_again_may_have_another_name_and_errors_have_that_of_their_own() {
+    let sandbox = sandbox(&local(), &[]);
+    let results = Results::new();
+    let words = format!("{NAMED} --clients 1 --ops 20 --warmup 0 --on-error continue");
+    let ended = lua(&sandbox, &words, &["--mode=again"], &results);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let step = ended.only();
+    assert_eq!(named(step), [("done", 20, 20), ("tried", 0, 0)]);
+    let errors = step.transactions.iter().map(|of| of.errors.clone()).collect::<Vec<_>>();
+    assert_eq!((errors[0].len(), &errors[1]), (0, &step.totals.errors));
+    assert_eq!(
+        errors[1].iter().map(|of| (of.code, of.count)).collect::<Vec<_>>(),
+        [(Some(1146), 20)]
+    );
+}
+
+#[test]
+fn script_fails_at_a_name_that_is_none_or_one_too_many() {
+    let sandbox = sandbox(&local(), &[]);
+    for (mode, word) in [("many", "64"), ("wrong", "printable"), ("number", "string expected")] {
+        let results = Results::new();
+        let words = format!("{NAMED} --clients 2 --ops 200 --warmup 0");
+        let ended = lua(&sandbox, &words, &[&format!("--mode={mode}")], &results);
+        assert_eq!(ended.code, 1, "{mode}: {}", ended.stderr);
+        let at = format!("{NAMED}:6: ");
+        let is_named = |line: &str| line.contains(&at) && line.contains(word);
+        assert!(ended.stderr.lines().any(is_named), "{mode}: {}", ended.stderr);
+        assert!(ended.only().transactions.len() <= 64, "{mode}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use loadgen::engine::{self, StepContext};
 use loadgen::mysql::dataset::Tables;
 use loadgen::mysql::options::{Address, ConnectOptions, Ssl};
 use loadgen::mysql::session::{ServerLink, Session};
-use loadgen::observe::recorder::Times;
+use loadgen::observe::times::Times;
 use loadgen::plan::{Arrival, Order, Plan, Spread, SpreadChoice, StatementMode, Step, StopAt};
 use loadgen::plan::{OnError, Policy, Rules};
 use loadgen::progress::Progress;

@@ -148,8 +148,9 @@ fn events_count_as_in_sysbench() {
         "caught", "sql", "lua",
     ];
     let lines = modes.map(|mode| format!("events.lua {{at}} --mode={mode}"));
-    for mode in lines.iter().map(String::as_str).chain(["loop.lua {at}"]) {
-        let ignored = if mode.ends_with("=old") { 1146 } else { 1062 };
+    let more = ["loop.lua {at}", "named.lua {at}", "named.lua {at} --mode=again"];
+    for mode in lines.iter().map(String::as_str).chain(more) {
+        let ignored = if mode.ends_with("=old") || mode.ends_with("=again") { 1146 } else { 1062 };
         let options = "--threads=1 --events=40 --time=60";
         let line = format!("{mode} {options} --mysql-ignore-errors={ignored} run");
         // The table is there from the first run on, and then counts the same.
@@ -391,6 +392,30 @@ fn summary_tells_scripts_apart_whose_files_or_options_differ() {
     let changed = run("");
     assert_ne!(usual["files"][0], changed["files"][0]);
     assert_eq!(usual["files"][1], changed["files"][1]);
+}
+
+#[test]
+fn summary_has_the_transactions_that_a_script_names_and_the_text_has_none() {
+    let Some(place) = ours() else { return };
+    let run = |mode: &str| {
+        fs::remove_dir_all(place.dir().join("out")).ok();
+        let ended = place.well(&format!(
+            "named.lua --mode={mode} --mysql-ignore-errors=1146 --events=40 --time=60 {{at}} \
+             --loadgen-out={{dir}}/out run"
+        ));
+        let summary = summaries(&place).remove(0);
+        let of = |one: &serde_json::Value| {
+            let name = one["name"].as_str().expect("a name").to_owned();
+            (name, one["ops"].as_u64(), one["retried"].as_u64())
+        };
+        let all: Vec<_> =
+            summary["transactions"].as_array().expect("some").iter().map(of).collect();
+        assert!(all.iter().all(|(name, ..)| !ended.stdout.contains(name.as_str())));
+        all
+    };
+    let one = |name: &str, ops, retried| (name.to_owned(), Some(ops), Some(retried));
+    assert_eq!(run("plain"), [one("new order", 10, 0), one("payment", 20, 0)]);
+    assert_eq!(run("again"), [one("done", 40, 0), one("tried", 0, 40)]);
 }
 
 #[test]
