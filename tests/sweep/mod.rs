@@ -17,6 +17,8 @@ mod ranks;
 mod replaced;
 mod resources;
 #[cfg(feature = "lua")]
+mod script_faults;
+#[cfg(feature = "lua")]
 mod scripts;
 mod servers;
 mod share;
