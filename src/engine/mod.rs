@@ -38,7 +38,7 @@ use tokio::sync::watch;
 use crate::error::{Error, Kind, Result};
 use crate::mysql::{ServerLink, Tables};
 use crate::observe::{ClientUse, Cost, IntervalLog, Probe, RecordedInterval, Timeline};
-use crate::plan::{Plan, Spread, Step};
+use crate::plan::{Plan, ScriptLog, Spread, Step};
 use crate::summary::{
     ClientHost, ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
     TableOps,
@@ -86,8 +86,8 @@ pub trait Observer {
 
     fn end(&self, reason: &EndReason);
 
-    /// Takes a line of a script about a request that failed.
-    fn said(&self, line: &str);
+    /// Returns the log of scripts, which threads write by themselves.
+    fn script_log(&self) -> Option<ScriptLog>;
 }
 
 pub struct MeasuredStep {

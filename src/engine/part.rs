@@ -128,6 +128,7 @@ impl Part {
             window: window.subscribe(),
             grants: Vec::new(),
             events: told,
+            script_log: None,
         });
         let handles = spawn(&setup, &order.threads)?;
         let mut beside = JoinSet::new();

@@ -20,7 +20,7 @@ use crate::lua::Vm;
 use crate::mysql::Failure;
 use crate::mysql::wire::{Inbox, LeanSession};
 #[cfg(feature = "lua")]
-use crate::plan::{Script, ScriptValue};
+use crate::plan::{Script, ScriptLine, ScriptValue};
 #[cfg(feature = "lua")]
 use crate::workload::seed_of;
 
@@ -56,11 +56,17 @@ impl ThreadPrograms {
         let job = &setup.job;
         let make = |script: &Arc<Script>| {
             let setup = Arc::clone(setup);
-            let said = move |line| setup.tell(thread, ThreadEvent::Said(line));
+            let take = move |line| match (&setup.script_log, line) {
+                (Some(log), line) => log(line),
+                (None, ScriptLine::Fatal(text) | ScriptLine::Alert(text)) => {
+                    setup.tell(thread, ThreadEvent::Said(text));
+                }
+                (None, ScriptLine::Driver) => {}
+            };
             let mut script = Script::clone(script);
             // Each step of a sweep has its own.
             script.set_option("threads", ScriptValue::Number(job.step.clients.into()));
-            Vm::new(&Arc::new(script), seed_of(&job.seed_parts(0, true)), Box::new(said))
+            Vm::new(&Arc::new(script), seed_of(&job.seed_parts(0, true)), Box::new(take))
         };
         let vm = job.plan.script.as_ref().map(make).transpose()?;
         Ok(ThreadPrograms { vm, sleeps: std::rc::Rc::default() })

@@ -13,6 +13,7 @@ use super::self_watch::ThreadUsage;
 use crate::error::Error;
 use crate::mysql::ServerLink;
 use crate::observe::{Ns, RecordedInterval};
+use crate::plan::ScriptLog;
 use crate::summary::LedgerEntry;
 
 /// The interval at which a thread checks for an early end. One timer ticks for all threads: one in each
@@ -39,6 +40,9 @@ pub(crate) struct StepSetup {
     /// By thread: its part of the ops, where all clients share a number of them.
     pub grants: Vec<watch::Receiver<OpGrant>>,
     pub events: mpsc::UnboundedSender<ThreadMessage>,
+    /// Keeps the order of a script's lines with what it prints.
+    #[cfg_attr(not(feature = "lua"), expect(dead_code, reason = "scripts alone write it"))]
+    pub script_log: Option<ScriptLog>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

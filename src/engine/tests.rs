@@ -13,7 +13,7 @@ use crate::canned::{
     Action, Answer, At, Auth, Canned, Counts, Fault, Listen, Row, Script, Service,
 };
 use crate::mysql::ConnectOptions;
-use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, StopAt};
+use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, ScriptLog, StopAt};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::workload::{Workload, named};
@@ -55,7 +55,9 @@ impl Observer for Watched {
         self.ends.set(self.ends.get() + 1);
     }
 
-    fn said(&self, _: &str) {}
+    fn script_log(&self) -> Option<ScriptLog> {
+        None
+    }
 }
 
 pub(super) fn plan_of(workload: &str, clients: u32, stop: StopAt) -> Plan {

@@ -6,4 +6,4 @@
 mod random;
 mod vm;
 
-pub(crate) use vm::{Declared, Entry, Reply, Request, State, Turn, Values, Vm};
+pub(crate) use vm::{Declared, Entry, Reply, Request, State, Turn, Values, Vm, say_line};

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::random;
 use crate::error::{Error, Result};
-use crate::plan::{Script, ScriptValue};
+use crate::plan::{Script, ScriptLine, ScriptValue};
 use crate::progress::say;
 use crate::workload::{name_part, seed_of};
 
@@ -148,8 +148,16 @@ pub(crate) struct Declared {
     pub kind: u8,
 }
 
-/// Takes the lines of failures that a script's requests have.
-pub(crate) type FatalLines = Box<dyn Fn(String)>;
+/// Takes what a script's requests tell.
+pub(crate) type Lines = Box<dyn Fn(ScriptLine)>;
+
+/// Says what a script under loadgen's own flags tells.
+pub(crate) fn say_line(line: ScriptLine) {
+    match line {
+        ScriptLine::Fatal(text) | ScriptLine::Alert(text) => say(&text),
+        ScriptLine::Driver => {}
+    }
+}
 
 /// The VM of a thread; a clone is the same one.
 #[derive(Clone)]
@@ -183,11 +191,11 @@ fn broken(error: &mlua::Error) -> Error {
 }
 
 impl Vm {
-    pub(crate) fn new(script: &Arc<Script>, seed: u64, fatal: FatalLines) -> Result<Vm> {
-        Vm::make(script, seed, fatal).map_err(|error| broken(&error))
+    pub(crate) fn new(script: &Arc<Script>, seed: u64, lines: Lines) -> Result<Vm> {
+        Vm::make(script, seed, lines).map_err(|error| broken(&error))
     }
 
-    fn make(script: &Arc<Script>, seed: u64, fatal: FatalLines) -> mlua::Result<Vm> {
+    fn make(script: &Arc<Script>, seed: u64, lines: Lines) -> mlua::Result<Vm> {
         #[expect(
             unsafe_code,
             reason = "scripts are trusted as programs are: they have ffi and debug"
@@ -204,7 +212,7 @@ impl Vm {
         set_settings(&lua, &settings, script)?;
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
         let files = LoadedFiles::default();
-        let host = host(&lua, fatal, script.is_native, Rc::clone(&files))?;
+        let host = host(&lua, lines, script.is_native, Rc::clone(&files))?;
         let entries: Table = prelude.call((host, settings.clone()))?;
         let start = entries.get("start")?;
         let (envs, threads) = (lua.create_table()?, lua.create_table()?);
@@ -487,7 +495,7 @@ fn string(value: Value) -> Option<LuaString> {
 }
 
 /// Makes the functions that the prelude gets.
-fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool, files: LoadedFiles) -> mlua::Result<Table> {
+fn host(lua: &Lua, lines: Lines, to_stderr: bool, files: LoadedFiles) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     host.set("marker", marker())?;
     let functions = lua.create_table()?;
@@ -500,15 +508,22 @@ fn host(lua: &Lua, fatal: FatalLines, to_stderr: bool, files: LoadedFiles) -> ml
         "write",
         lua.create_function(move |_, text: LuaString| write(&text.as_bytes(), to_stderr))?,
     )?;
-    let fatal = move |_: &Lua, text: LuaString| {
-        fatal(text.to_string_lossy());
+    let lines = Rc::new(lines);
+    for (name, line) in
+        [("fatal", ScriptLine::Fatal as fn(String) -> ScriptLine), ("alert", ScriptLine::Alert)]
+    {
+        let lines = Rc::clone(&lines);
+        let told = lua.create_function(move |_, text: LuaString| {
+            lines(line(text.to_string_lossy()));
+            Ok(())
+        });
+        host.set(name, told?)?;
+    }
+    let driver = lua.create_function(move |_, ()| {
+        lines(ScriptLine::Driver);
         Ok(())
-    };
-    host.set("fatal", lua.create_function(fatal)?)?;
-    let alert = move |_: &Lua, text: LuaString| {
-        write(&[b"ALERT: ", &*text.as_bytes(), b"\n"].concat(), to_stderr)
-    };
-    host.set("alert", lua.create_function(alert)?)?;
+    });
+    host.set("driver", driver?)?;
     host.set("exists", lua.create_function(|_, path: String| Ok(Path::new(&path).is_file()))?)?;
     host.set("read", lua.create_function(|lua, path: String| read(lua, &path))?)?;
     let compile =

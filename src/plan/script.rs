@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+
+use super::limits;
 
 /// Options and words may hold a password of the script's own: they are in no output.
 #[derive(Clone, PartialEq)]
@@ -30,8 +34,35 @@ pub struct Script {
     pub identity: ScriptIdentity,
 }
 
-#[cfg(feature = "lua")]
+/// What a script's requests tell the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScriptLine {
+    Fatal(String),
+    Alert(String),
+    /// The script asks for its driver: its reports are those of a database from now on.
+    Driver,
+}
+
+/// Takes lines on every thread that runs a script.
+pub type ScriptLog = Arc<dyn Fn(ScriptLine) + Send + Sync>;
+
 impl Script {
+    /// Returns the time that the file and `thread_init` may take, as `--thread-init-timeout` of 1.1 has it.
+    pub(crate) fn init_limit(&self) -> Duration {
+        let given = self.options.iter().find(|(name, _)| name == "thread_init_timeout");
+        match given {
+            Some((_, ScriptValue::Number(s))) if *s > 0.0 => Duration::from_secs_f64(*s),
+            _ => limits::THREAD_INIT,
+        }
+    }
+
+    /// Returns the words for a script that takes longer.
+    pub(crate) fn init_too_long(&self) -> String {
+        let limit = self.init_limit().as_secs();
+        format!("Worker threads failed to initialize within {limit} seconds!")
+    }
+
+    #[cfg(feature = "lua")]
     pub(crate) fn set_option(&mut self, name: &str, value: ScriptValue) {
         self.options.retain(|(known, _)| known != name);
         self.options.push((name.to_owned(), value));
