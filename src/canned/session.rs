@@ -40,6 +40,8 @@ pub struct Counts {
     /// Commands answered with an error that no script asked for.
     pub refused: u64,
     pub faults: u64,
+    /// Commands but a goodbye on connections whose answer a fault has broken.
+    pub used_again: u64,
     /// Bytes that clients streamed for LOAD DATA LOCAL.
     pub local_bytes: u64,
 }
@@ -258,6 +260,8 @@ pub(crate) struct Session {
     socket: TcpStream,
     input: Input,
     out: Vec<u8>,
+    /// A fault has broken an answer: nothing that follows can be understood.
+    broken: bool,
     id: u32,
     commands: Commands,
     random: Xoshiro256PlusPlus,
@@ -291,6 +295,7 @@ impl Session {
             socket,
             input: Input::default(),
             out: Vec::new(),
+            broken: false,
             id,
             timer: None,
         }
@@ -324,7 +329,8 @@ impl Session {
             None => self.out.extend(greeting),
         }
         if hangs {
-            return self.drain().await;
+            self.drain().await?;
+            return Err(session_ended());
         }
         self.log_in(asked).await
     }
@@ -368,6 +374,9 @@ impl Session {
     pub(crate) async fn serve(&mut self) -> io::Result<()> {
         loop {
             while let Some((_, command)) = self.input.next_command() {
+                if self.broken && command != [QUIT] {
+                    self.shared.count(|counts| counts.used_again += 1);
+                }
                 let response = self.commands.decide(command);
                 self.carry_out(response).await?;
                 if self.out.len() > UNSENT_MAX {
@@ -442,10 +451,9 @@ impl Session {
         Err(session_ended())
     }
 
-    /// Discards input until the client goes, and ends the session.
-    async fn drain(&mut self) -> io::Result<()> {
-        tokio::io::copy(&mut self.socket, &mut tokio::io::sink()).await?;
-        Err(session_ended())
+    /// Discards input until the client goes; returns its length.
+    async fn drain(&mut self) -> io::Result<u64> {
+        tokio::io::copy(&mut self.socket, &mut tokio::io::sink()).await
     }
 
     /// Sends an answer changed by a fault; some faults end the session.
@@ -486,9 +494,18 @@ impl Session {
             }
             Action::HalfClose => self.socket.shutdown().await?,
             Action::HalfPacketThenStall => {}
+            Action::Garbage(_)
+            | Action::WrongLength(_)
+            | Action::WrongSequence
+            | Action::HugeColumnCount(_) => {
+                self.broken = true;
+                return Ok(());
+            }
             _ => return Ok(()),
         }
-        self.drain().await
+        let more_than_goodbye = self.drain().await? > (HEADER + 1) as u64;
+        self.shared.count(|counts| counts.used_again += u64::from(more_than_goodbye));
+        Err(session_ended())
     }
 
     /// Sends the waiting request, reads the stream up to its empty packet, and answers OK with the number of lines.

@@ -38,7 +38,7 @@ use tokio::sync::watch;
 use crate::error::{Error, Kind, Result};
 use crate::mysql::{ServerLink, Tables};
 use crate::observe::{ClientUse, Cost, IntervalLog, Probe, RecordedInterval, Timeline};
-use crate::plan::{Plan, Spread, Step};
+use crate::plan::{Plan, ScriptLog, Spread, Step};
 use crate::summary::{
     ClientHost, ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
     TableOps,
@@ -93,8 +93,10 @@ pub trait Observer {
 
     fn end(&self, reason: &EndReason);
 
-    /// Takes a line of a script about a request that failed; false if it shows none.
-    fn said(&self, line: &str) -> bool;
+    /// Returns the log of scripts, which threads write by themselves.
+    fn script_log(&self) -> Option<ScriptLog> {
+        None
+    }
 }
 
 pub struct MeasuredStep {

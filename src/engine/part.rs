@@ -151,6 +151,7 @@ impl Part {
             grants: Vec::new(),
             events: told,
             names: Arc::default(),
+            script_log: None,
         });
         let handles = spawn(&setup, &order.threads)?;
         let mut beside = JoinSet::new();

@@ -20,7 +20,7 @@ use crate::lua::Vm;
 use crate::mysql::Failure;
 use crate::mysql::wire::{Inbox, LeanSession};
 #[cfg(feature = "lua")]
-use crate::plan::{Script, ScriptValue};
+use crate::plan::{Script, ScriptLine, ScriptValue};
 #[cfg(feature = "lua")]
 use crate::workload::seed_of;
 
@@ -57,11 +57,17 @@ impl ThreadPrograms {
         let make = |script: &Arc<Script>| {
             let (setup, names) = (Arc::clone(setup), Arc::clone(&setup.names));
             let seed = seed_of(&job.seed_parts(0, true));
-            let said = move |line| setup.tell(thread, ThreadEvent::Said(line));
+            let take = move |line| match (&setup.script_log, line) {
+                (Some(log), line) => log(line),
+                (None, ScriptLine::Fatal(text) | ScriptLine::Alert(text)) => {
+                    setup.tell(thread, ThreadEvent::Said(text));
+                }
+                (None, ScriptLine::Driver) => {}
+            };
             let mut script = Script::clone(script);
             // Each step of a sweep has its own.
             script.set_option("threads", ScriptValue::Number(job.step.clients.into()));
-            Vm::of_step(&Arc::new(script), seed, Box::new(said), names)
+            Vm::of_step(&Arc::new(script), seed, Box::new(take), names)
         };
         let vm = job.plan.script.as_ref().map(make).transpose()?;
         Ok(ThreadPrograms { vm, sleeps: std::rc::Rc::default() })

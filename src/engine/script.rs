@@ -10,12 +10,11 @@ use super::requests::{AnswersSeen, Connections, Server};
 use super::setup::StepSetup;
 use super::sleeps::Sleeps;
 use crate::error::{self, Error};
-use crate::lua::{Entry, Reply, Request, State, Turn, Vm, share_unique};
+use crate::lua::{Entry, Reply, Request, State, Turn, Vm, say_line, share_unique};
 use crate::mysql::wire::{Inbox, LeanSession};
 use crate::mysql::{Failure, ServerLink};
 use crate::observe::Ns;
 use crate::plan::{Ignored, Plan, limits};
-use crate::progress::say;
 use crate::stop::within;
 
 /// No script's error is ignored where the policy decides.
@@ -186,11 +185,9 @@ impl ScriptProgram {
         let server = server_of(setup, inbox, sleeps);
         let mut waited = false;
         let opening = drive(&mut state, &mut connections, &server, Reply::Nothing, &mut waited);
-        let limit = limits::THREAD_INIT;
-        let turn = within(limit, opening).await.unwrap_or_else(|| {
-            let limit = limit.as_secs();
-            Turn::Failed(format!("Worker threads failed to initialize within {limit} seconds!"))
-        });
+        let script = setup.job.plan.script.as_ref().expect("a VM has one");
+        let turn = within(script.init_limit(), opening).await;
+        let turn = turn.unwrap_or_else(|| Turn::Failed(script.init_too_long()));
         let (next, ended) = match turn {
             Turn::Request(Request::Next { ends, .. }) => (WaitsFor::Event, ends),
             Turn::Request(_) => (WaitsFor::Timer, false),
@@ -400,7 +397,7 @@ pub(crate) async fn begin_main<'a>(
     if !plan.host_threads.is_empty() {
         share_unique((0, plan.host_threads.len() as u32 + 1));
     }
-    let vm = Vm::new(script, plan.seed, Box::new(|line| say(&line)))?;
+    let vm = Vm::new(script, plan.seed, Box::new(say_line))?;
     let ignored = plan.rules.ignored().unwrap_or(&NONE);
     let mut main = Runner::new(vm.state(0)?, server, ignored, script.text_statements);
     main.run(Entry::Chunk).await.map_err(Error::failed)?;

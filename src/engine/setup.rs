@@ -14,6 +14,7 @@ use super::self_watch::ThreadUsage;
 use crate::error::Error;
 use crate::mysql::ServerLink;
 use crate::observe::{Ns, RecordedInterval, TransactionNames};
+use crate::plan::ScriptLog;
 use crate::summary::LedgerEntry;
 use crate::terms::ErrorClass;
 
@@ -43,6 +44,9 @@ pub(crate) struct StepSetup {
     pub events: mpsc::UnboundedSender<ThreadMessage>,
     /// Those that a script gives its ops.
     pub names: Arc<TransactionNames>,
+    /// Keeps the order of a script's lines with what it prints.
+    #[cfg_attr(not(feature = "lua"), expect(dead_code, reason = "scripts alone write it"))]
+    pub script_log: Option<ScriptLog>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::alarm::NEVER;
 use super::errors::{
-    ClientAction, EndReason, OpError, OpenError, OutageWatch, abort_error, name_host,
+    ClientAction, EndReason, OpError, OpenError, OutageWatch, ScriptPart, abort_error, name_host,
 };
 use super::job::{Job, engine_threads, queues};
 use super::op_share::SharedOps;
@@ -19,12 +19,12 @@ use super::pacing::StepWindow;
 use super::part::{Elsewhere, PartChannels, broken, join, spawn};
 use super::reading::{ServerReading, ServerUse, guard};
 use super::setup::{
-    Go, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
+    Go, MEASURED, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
     ThreadMessage, tick,
 };
 use super::silence::{SilenceWatch, left_behind, name_thread};
 use super::summarise::LiveLine;
-use super::{Counted, MeasuredStep, Readings, StepContext};
+use super::{Counted, MeasuredStep, Observer, Readings, StepContext};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Failure, Session};
@@ -33,7 +33,7 @@ use crate::observe::{
 };
 use crate::plan::{AtEnd, Plan, Spread, limits};
 use crate::progress::Progress;
-use crate::stop::{locked, or_stop};
+use crate::stop::{locked, or_stop, within};
 use crate::summary::{Outcome, SettingChange, TableOps, in_queues};
 use crate::terms::{add, counted};
 
@@ -127,6 +127,7 @@ fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
         grants: channels.ops.receivers(),
         warm_check: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
         events: told,
+        script_log: context.observer.and_then(Observer::script_log),
         sources,
         job,
         names: Arc::default(),
@@ -294,9 +295,8 @@ impl<'a> Running<'a> {
     /// Waits for all connections; returns false if a host is lost before, which ends the step.
     async fn open(&mut self) -> Result<bool> {
         while self.seen.opened < self.setup.job.step.clients {
-            let told =
-                or_stop(&self.context.link.stop, async { Ok(self.channels.events.recv().await) })
-                    .await;
+            let context = self.context;
+            let told = or_stop(&context.link.stop, async { Ok(self.opening_event().await) }).await;
             self.take(told.map_err(|error| error.context("opening connections"))?)?;
             if let Some((outcome, error)) = self.seen.early.take() {
                 let error = error.context("opening connections");
@@ -309,6 +309,17 @@ impl<'a> Running<'a> {
         }
         self.progress.restart();
         Ok(true)
+    }
+
+    /// Waits for an event. A script that computes and asks nothing tells none, and cannot be interrupted.
+    async fn opening_event(&mut self) -> Option<ThreadMessage> {
+        let event = self.channels.events.recv();
+        let Some(script) = &self.context.plan.script else { return event.await };
+        within(script.init_limit() + limits::COURTESY, event).await.unwrap_or_else(|| {
+            let action = ClientAction::Script(ScriptPart::Run, script.init_too_long());
+            let error = OpenError::refused(action, Failure::Lost(String::new()));
+            Some(ThreadMessage { thread: 0, group: MEASURED, event: ThreadEvent::NotOpened(error) })
+        })
     }
 
     /// Ends a step that has not begun: its window has no length.
@@ -494,10 +505,8 @@ impl<'a> Running<'a> {
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
             ThreadEvent::Warm => self.seen.warm += 1,
             ThreadEvent::Said(line) => {
-                if !self.context.observer.is_some_and(|observer| observer.said(&line)) {
-                    let host = self.context.elsewhere.map(|all| format!("{}: ", all.names[thread]));
-                    self.progress.warn_once(&(host.unwrap_or_default() + &line));
-                }
+                let host = self.context.elsewhere.map(|all| format!("{}: ", all.names[thread]));
+                self.progress.warn_once(&(host.unwrap_or_default() + &line));
             }
             ThreadEvent::Late(error) => {
                 self.end_early(Outcome::Aborted, self.on_host(thread, error));

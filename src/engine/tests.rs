@@ -13,7 +13,7 @@ use crate::canned::{
     Action, Answer, At, Auth, Canned, Counts, Fault, Listen, Row, Script, Service,
 };
 use crate::mysql::ConnectOptions;
-use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, StopAt};
+use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, ScriptLog, StopAt};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::workload::{Workload, named};
@@ -53,10 +53,6 @@ impl Observer for Watched {
         let late = matches!(reason, EndReason::Client(action, _) if action.is_late());
         self.late.set(self.late.get() + usize::from(late));
         self.ends.set(self.ends.get() + 1);
-    }
-
-    fn said(&self, _: &str) -> bool {
-        true
     }
 }
 

@@ -8,4 +8,4 @@ mod transaction;
 mod vm;
 
 pub(crate) use random::share_unique;
-pub(crate) use vm::{Declared, Entry, Reply, Request, State, Turn, Values, Vm};
+pub(crate) use vm::{Declared, Entry, Reply, Request, State, Turn, Values, Vm, say_line};

@@ -145,11 +145,17 @@ local function raise(con, sql, level)
   error(format("SQL error, errno = %d, state = '%s': %s", con.sql_errno, con.sql_state, con.sql_errmsg), level)
 end
 
--- Makes a result of an answer; nil where it has no columns.
+-- Stands for a result without columns: as in sysbench it equals nil and is true.
+ffi.cdef "typedef struct sql_result sql_result;"
+Result.nfields, Result.nrows = 0, 0
+ffi.metatype("sql_result", { __index = Result, __tostring = Result.__tostring })
+local NO_RESULT = ffi.cast("sql_result *", nil)
+
+-- Makes a result of an answer.
 local function result(con, columns, rows)
   con.error = ERROR.NONE
   con.serial = con.serial + 1
-  if columns == 0 then return nil end
+  if columns == 0 then return NO_RESULT end
   local rs = con.rs
   rs.nfields, rs.nrows, rs.serial = columns, rows, con.serial
   return rs
@@ -202,7 +208,11 @@ end
 
 local function query(con, sql, level)
   check_text(sql, "query", level)
-  if is_closed(con) then error("SQL API error", level - 1) end
+  if is_closed(con) then
+    -- What pcall calls has no place: that of the pcall is named, as in sysbench.
+    local caller = debug.getinfo(level - 1, "S")
+    error("SQL API error", caller and caller.what == "C" and level or level - 1)
+  end
   local columns, rows, a, b, listed = request(QUERY, con.id, sql)
   if columns then return result(con, columns, rows) end
   note_error(con, "mysql_drv_query()", sql, rows, a, b, listed)
@@ -214,7 +224,7 @@ function Connection:query(sql) return query(self, sql, 3) end
 
 function Connection:query_row(sql)
   local rs = query(self, sql, 4)
-  if not rs then return nil end
+  if rs == nil then return nil end
   local row = rs:fetch_row()
   if not row then return nil end
   return unpack(row, 1, rs.nfields)
@@ -288,7 +298,11 @@ end
 -- Adds a row; returns false where that failed.
 local function add_row(con, row)
   local bulk = con.bulk
-  if not bulk or bulk.bytes + #row + 1 > BULK_MAX and not flush(con) then return false end
+  if not bulk then
+    host.alert("attempt to call bulk_insert_next() before bulk_insert_init()")
+    return false
+  end
+  if bulk.bytes + #row + 1 > BULK_MAX and not flush(con) then return false end
   bulk.n = bulk.n + 1
   bulk.rows[bulk.n] = row
   bulk.bytes = bulk.bytes + #row + 1
@@ -376,7 +390,7 @@ end
 function Param:set_rand_str(pattern) self:set(random_string(pattern)) end
 
 function Result:fetch_row()
-  if is_closed(self.con) then return nil end
+  if self == nil or is_closed(self.con) then return nil end
   if self.serial ~= self.con.serial then return nil end
   local more, row = request(FETCH, self.con.id)
   if more == nil then error(row, 2) end
@@ -385,7 +399,11 @@ function Result:fetch_row()
 end
 
 function Result:free()
-  if is_closed(self.con) or self.serial ~= self.con.serial then error("db_free_results() failed", 2) end
+  if self ~= nil and is_closed(self.con) then error("db_free_results() failed", 2) end
+  if self == nil or self.serial ~= self.con.serial then
+    host.alert("attempt to free an invalid result set")
+    error("db_free_results() failed", 2)
+  end
   self.con.serial = self.con.serial + 1
   request(FREE, self.con.id)
   return true
@@ -806,7 +824,10 @@ end
 -- Makes what finds the driver of a name, or that of the command line: there is one. It returns nil where it cannot be.
 local function make_driver(env)
   local driver = setmetatable({ env = env, dropped = {} }, Driver)
+  local asked
   return function(name)
+    if not asked then host.driver() end
+    asked = true
     name = name or settings.opt.db_driver
     local fault = name ~= nil and name ~= "" and name ~= "mysql" and format("invalid database driver name: '%s'", name)
     fault = fault or settings.fault

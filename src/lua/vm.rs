@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::{random, transaction};
 use crate::error::{Error, Result};
 use crate::observe::TransactionNames;
-use crate::plan::{Script, ScriptValue};
+use crate::plan::{Script, ScriptLine, ScriptValue};
 use crate::progress::say;
 use crate::summary::VerifyQuery;
 use crate::workload::{name_part, seed_of};
@@ -153,8 +153,16 @@ pub(crate) struct Declared {
     pub kind: u8,
 }
 
-/// Takes the lines of failures that a script's requests have.
-pub(crate) type FatalLines = Box<dyn Fn(String)>;
+/// Takes what a script's requests tell.
+pub(crate) type Lines = Box<dyn Fn(ScriptLine)>;
+
+/// Says what a script under loadgen's own flags tells.
+pub(crate) fn say_line(line: ScriptLine) {
+    match line {
+        ScriptLine::Fatal(text) | ScriptLine::Alert(text) => say(&text),
+        ScriptLine::Driver => {}
+    }
+}
 
 /// The VM of a thread; a clone is the same one.
 #[derive(Clone)]
@@ -190,24 +198,24 @@ fn broken(error: &mlua::Error) -> Error {
 }
 
 impl Vm {
-    pub(crate) fn new(script: &Arc<Script>, seed: u64, fatal: FatalLines) -> Result<Vm> {
-        Vm::of_step(script, seed, fatal, Arc::default())
+    pub(crate) fn new(script: &Arc<Script>, seed: u64, lines: Lines) -> Result<Vm> {
+        Vm::of_step(script, seed, lines, Arc::default())
     }
 
     /// Makes one that shares the names of its transactions with others.
     pub(crate) fn of_step(
         script: &Arc<Script>,
         seed: u64,
-        fatal: FatalLines,
+        lines: Lines,
         names: Arc<TransactionNames>,
     ) -> Result<Vm> {
-        Vm::make(script, seed, fatal, names).map_err(|error| broken(&error))
+        Vm::make(script, seed, lines, names).map_err(|error| broken(&error))
     }
 
     fn make(
         script: &Arc<Script>,
         seed: u64,
-        fatal: FatalLines,
+        lines: Lines,
         names: Arc<TransactionNames>,
     ) -> mlua::Result<Vm> {
         #[expect(
@@ -226,7 +234,7 @@ impl Vm {
         set_settings(&lua, &settings, script)?;
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
         let files = LoadedFiles::default();
-        let host = host(&lua, fatal, script, Rc::clone(&files))?;
+        let host = host(&lua, lines, script, Rc::clone(&files))?;
         let number = move |_: &Lua, name: LuaString| Ok(number_name(&names, &name));
         host.set("transaction", lua.create_function(number)?)?;
         let entries: Table = prelude.call((host, settings.clone()))?;
@@ -539,12 +547,7 @@ fn string(value: Value) -> Option<LuaString> {
 }
 
 /// Makes the functions that the prelude gets.
-fn host(
-    lua: &Lua,
-    fatal: FatalLines,
-    script: &Arc<Script>,
-    files: LoadedFiles,
-) -> mlua::Result<Table> {
+fn host(lua: &Lua, lines: Lines, script: &Arc<Script>, files: LoadedFiles) -> mlua::Result<Table> {
     let (host, to_stderr) = (lua.create_table()?, script.is_native);
     host.set("marker", marker())?;
     let functions = lua.create_table()?;
@@ -557,15 +560,22 @@ fn host(
         "write",
         lua.create_function(move |_, text: LuaString| write(&text.as_bytes(), to_stderr))?,
     )?;
-    let fatal = move |_: &Lua, text: LuaString| {
-        fatal(text.to_string_lossy());
+    let lines = Rc::new(lines);
+    for (name, line) in
+        [("fatal", ScriptLine::Fatal as fn(String) -> ScriptLine), ("alert", ScriptLine::Alert)]
+    {
+        let lines = Rc::clone(&lines);
+        let told = lua.create_function(move |_, text: LuaString| {
+            lines(line(text.to_string_lossy()));
+            Ok(())
+        });
+        host.set(name, told?)?;
+    }
+    let driver = lua.create_function(move |_, ()| {
+        lines(ScriptLine::Driver);
         Ok(())
-    };
-    host.set("fatal", lua.create_function(fatal)?)?;
-    let alert = move |_: &Lua, text: LuaString| {
-        write(&[b"ALERT: ", &*text.as_bytes(), b"\n"].concat(), to_stderr)
-    };
-    host.set("alert", lua.create_function(alert)?)?;
+    });
+    host.set("driver", driver?)?;
     host.set("advice", if script.is_away { format!("\n\t{AWAY}") } else { String::new() })?;
     let of = Arc::clone(script);
     let exists = move |_: &Lua, path: String| Ok(exists(&of, &path));

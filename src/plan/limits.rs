@@ -7,7 +7,6 @@ pub(crate) use crate::stop::{COURTESY, SILENCE};
 /// Upper limit on connections opened a second: a burst above the server's back_log is refused.
 pub(crate) const CONNECTS_PER_S: u32 = 2000;
 /// Time for a script's `thread_init`, as in sysbench.
-#[cfg(feature = "lua")]
 pub(crate) const THREAD_INIT: Duration = Duration::from_secs(30);
 /// Upper limit on concurrent logins, for the same reason.
 pub(crate) const CONNECTS_AT_ONCE: usize = 32;

@@ -18,7 +18,9 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::rules::{AfterError, AtEnd, Ignored, Rules};
-pub use self::script::{RandType, Script, ScriptIdentity, ScriptRandom, ScriptValue};
+pub use self::script::{
+    RandType, Script, ScriptIdentity, ScriptLine, ScriptLog, ScriptRandom, ScriptValue,
+};
 use self::value::{ErrorsMax, Scale};
 use crate::error::{Error, Result};
 use crate::terms::{self, Cell, Class};

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use super::limits;
 use crate::error::{Error, Result};
 use crate::workload::{Workload, named};
 
@@ -42,6 +45,18 @@ pub struct Script {
     pub identity: ScriptIdentity,
 }
 
+/// What a script's requests tell the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScriptLine {
+    Fatal(String),
+    Alert(String),
+    /// The script asks for its driver: its reports are those of a database from now on.
+    Driver,
+}
+
+/// Takes lines on every thread that runs a script.
+pub type ScriptLog = Arc<dyn Fn(ScriptLine) + Send + Sync>;
+
 /// Makes the workload of a script: a name, and no statement that loadgen knows.
 pub(crate) fn workload_of(path: &str) -> Workload {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -65,6 +80,23 @@ impl Script {
         let (bytes, most) = (bytes.div_ceil(1 << 20), AWAY_MAX >> 20);
         Err(Error::usage(format!("{}: its files have {bytes} MiB", self.path))
             .hint(format!("{most} MiB at most go to other hosts: read data by io.open there")))
+    }
+
+    /// Returns the time that the file and `thread_init` may take, as `--thread-init-timeout` of 1.1 has it.
+    pub(crate) fn init_limit(&self) -> Duration {
+        let given = self.options.iter().find(|(name, _)| name == "thread_init_timeout");
+        match given {
+            Some((_, ScriptValue::Number(s))) if *s > 0.0 => {
+                Duration::try_from_secs_f64(*s).unwrap_or(limits::PHASE_MAX)
+            }
+            _ => limits::THREAD_INIT,
+        }
+    }
+
+    /// Returns the words for a script that takes longer.
+    pub(crate) fn init_too_long(&self) -> String {
+        let limit = self.init_limit().as_secs();
+        format!("Worker threads failed to initialize within {limit} seconds!")
     }
 
     pub(crate) fn set_option(&mut self, name: &str, value: ScriptValue) {

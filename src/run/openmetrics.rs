@@ -195,10 +195,6 @@ impl Observer for Exporter {
     }
 
     fn end(&self, _: &EndReason) {}
-
-    fn said(&self, _: &str) -> bool {
-        false
-    }
 }
 
 fn quantiles(

@@ -52,9 +52,10 @@ pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Opening>
     let mut read = Arguments::default();
     let parsed = read.words(args, env).and_then(|()| read.resolve(env));
     // Messages that sysbench has written by then come first.
-    parsed.map_err(|Opening { stdout, stderr, status }| Opening {
+    parsed.map_err(|Opening { stdout, stderr, status, .. }| Opening {
+        early: read.opening.early,
         stdout: read.opening.stdout + &stdout,
-        stderr: read.opening.stderr + &stderr,
+        stderr,
         status,
     })
 }
@@ -131,7 +132,7 @@ impl<'a> Arguments<'a> {
             match option {
                 Some(("test", Some(test))) => {
                     self.test = Some(test).filter(|test| !test.is_empty());
-                    self.opening.stderr.push_str(OLD_FORM);
+                    self.opening.early.push_str(OLD_FORM);
                 }
                 Some((name, None)) if own.is_some_and(|entry| entry.kind != OptionKind::Bool) => {
                     let missing = || unsupported(&format!("--{name} needs a value"));
@@ -219,7 +220,7 @@ impl<'a> Arguments<'a> {
         let bytes = fs::read(path).unwrap_or_else(|error| {
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or_default();
-            self.opening.stderr.push_str(&format!("{path}: {text}\n"));
+            self.opening.early.push_str(&format!("{path}: {text}\n"));
             Vec::new()
         });
         for (number, line) in (1..).zip(String::from_utf8_lossy(&bytes).lines()) {
@@ -227,7 +228,7 @@ impl<'a> Arguments<'a> {
             let items = items(text);
             self.setting(name, items.as_deref().unwrap_or_default());
             if items.is_none() {
-                self.opening.stderr.push_str(&format!("unexpected EOL on line {number}\n"));
+                self.opening.early.push_str(&format!("unexpected EOL on line {number}\n"));
                 break;
             }
         }

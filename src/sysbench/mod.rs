@@ -97,10 +97,14 @@ pub(crate) fn main(
         return crate::run::print_data(&native(&settings, &loadgen())).map(|()| 0);
     }
     settings.opening.write()?;
-    settings.notes.iter().for_each(|note| say(note));
+    settings.notes.iter().for_each(|note| say(&format!("loadgen: {note}")));
     let log = Arc::new(Mutex::new(Log::new(Box::new(io::stdout()), settings.verbosity)));
     let ended = done(&settings, &log, &listen(true)?);
-    locked(&log).exit_status(ended?)
+    let mut log = locked(&log);
+    if let Some(warning) = log.warning.take() {
+        say(&format!("warning: {warning}"));
+    }
+    log.exit_status(ended?)
 }
 
 fn done(settings: &Settings, log: &Arc<Mutex<Log>>, stop: &Stop) -> Result<Ended> {

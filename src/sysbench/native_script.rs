@@ -10,12 +10,11 @@ use super::script::{self, SEED, read_script, script_options};
 use super::scripts::Places;
 use super::settings::{ScriptCall, Settings};
 use crate::error::{Error, Result};
-use crate::lua::{Entry, Reply, Turn, Vm};
+use crate::lua::{Entry, Reply, Turn, Vm, say_line};
 use crate::mysql::ConnectOptions;
 use crate::plan::profile::script::ScriptPart;
 use crate::plan::script::workload_of;
 use crate::plan::{AfterError, Plan, Rules, Script, ScriptIdentity, StatementMode};
-use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::Workload;
 
@@ -138,7 +137,7 @@ impl NativeScript {
             }
             Ok(Parsed::HandOver { .. }) => Err(none()),
             Err(opening) => {
-                let text = opening.stderr + &opening.stdout;
+                let text = opening.early + &opening.stderr + &opening.stdout;
                 let words = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
                 Err(Error::usage(format!("{file}: {words}")))
             }
@@ -171,7 +170,7 @@ impl NativeScript {
     pub(crate) fn read(&self, is_paced: bool) -> Result<Script> {
         let path = &self.call.path;
         let mut script = self.unread()?;
-        let vm = Vm::new(&Arc::new(script.clone()), SEED, Box::new(|line| say(&line)))?;
+        let vm = Vm::new(&Arc::new(script.clone()), SEED, Box::new(say_line))?;
         let mut state = vm.state(0)?;
         state.begin(Entry::Chunk)?;
         match state.resume(Reply::Nothing) {

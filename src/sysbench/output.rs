@@ -7,12 +7,16 @@ use std::io::{ErrorKind, Write};
 use super::settings::{Ended, OutputVersion, Settings};
 use crate::error::{Error, Result};
 use crate::observe::{ClientEvents, EventCounts, Ns, Times, seconds};
+#[cfg(feature = "lua")]
+use crate::plan::ScriptLine;
 
 /// Levels of messages, by the `--verbosity` that shows them.
 #[derive(Clone, Copy)]
 pub(crate) enum Level {
     Fatal,
-    /// sysbench's alerts and warnings do not occur here.
+    #[cfg(feature = "lua")]
+    Alert,
+    /// sysbench's warnings do not occur here.
     Notice = 3,
     Info,
     Debug,
@@ -24,12 +28,27 @@ pub(crate) struct Log {
     verbosity: u8,
     last: String,
     repeated: u32,
+    /// Reports have the part of a database, as in sysbench once a driver is asked for.
+    pub has_driver: bool,
+    /// A sentence for standard error, behind all output.
+    pub warning: Option<String>,
     pub broken: Option<std::io::Error>,
 }
 
 impl Log {
     pub(crate) fn new(out: Box<dyn Write + Send>, verbosity: u8) -> Log {
-        Log { out, verbosity, last: String::new(), repeated: 0, broken: None }
+        let (last, repeated) = (String::new(), 0);
+        Log { out, verbosity, last, repeated, has_driver: true, warning: None, broken: None }
+    }
+
+    /// Takes what a script's requests tell.
+    #[cfg(feature = "lua")]
+    pub(crate) fn take(&mut self, line: ScriptLine) {
+        match line {
+            ScriptLine::Fatal(text) => self.say(Level::Fatal, &text),
+            ScriptLine::Alert(text) => self.say(Level::Alert, &text),
+            ScriptLine::Driver => self.has_driver = true,
+        }
     }
 
     /// Writes a message of one or several lines, and ends its last line.
@@ -47,6 +66,8 @@ impl Log {
         (self.last, self.repeated) = (message.to_owned(), 0);
         let prefix = match level {
             Level::Fatal => "FATAL: ",
+            #[cfg(feature = "lua")]
+            Level::Alert => "ALERT: ",
             Level::Notice | Level::Info => "",
             Level::Debug => "DEBUG: ",
         };
@@ -198,7 +219,7 @@ pub(crate) fn options(settings: &Settings) -> String {
     ])
 }
 
-pub(crate) fn interval(settings: &Settings, part: &Counted) -> String {
+pub(crate) fn interval(settings: &Settings, part: &Counted, has_driver: bool) -> String {
     let counts = &part.counts;
     let EventCounts { reads, writes, others, events, ignored, reconnects, .. } = *counts;
     let [tps, qps, reads, writes, others, errors, reconnects] =
@@ -212,6 +233,8 @@ pub(crate) fn interval(settings: &Settings, part: &Counted) -> String {
              response time: {latency:.2}ms ({percentile}%), errors: {errors:.2}, \
              reconnects: {reconnects:5.2}"
         )
+    } else if !has_driver {
+        format!("thds: {threads} eps: {tps:.2} lat (ms,{percentile}%): {latency:.2}")
     } else {
         format!(
             "thds: {threads} tps: {tps:.2} qps: {qps:.2} (r/w/o: {reads:.2}/{writes:.2}/{others:.2}) \
@@ -221,7 +244,12 @@ pub(crate) fn interval(settings: &Settings, part: &Counted) -> String {
 }
 
 /// The part is up to a checkpoint, or all. A forced shutdown gave up `unfinished` transactions.
-pub(crate) fn report(settings: &Settings, part: &Counted, unfinished: Option<u64>) -> String {
+pub(crate) fn report(
+    settings: &Settings,
+    part: &Counted,
+    has_driver: bool,
+    unfinished: Option<u64>,
+) -> String {
     let EventCounts { reads, writes, others, events, ref times, ref by_client, .. } = part.counts;
     let [old, new] = [OutputVersion::V0_5, OutputVersion::V1_1].map(|of| of == settings.output);
     let row = |name: &str, value: String| format!("    {name:<37}{value}");
@@ -238,19 +266,21 @@ pub(crate) fn report(settings: &Settings, part: &Counted, unfinished: Option<u64
     let (min, max) = times.extremes_ns().unwrap_or_default();
     let lost = unfinished.unwrap_or_default();
     let given_up = format!("Number of unfinished transactions on forced shutdown: {lost}\n");
+    let sql = has_driver || old;
     join_shown(&[
-        (true, format!("{} statistics:", if old { "OLTP test" } else { "SQL" })),
-        (true, "    queries performed:".into()),
-        (true, count("    read:", reads)),
-        (true, count("    write:", writes)),
-        (true, count("    other:", others)),
-        (true, count("    total:", all)),
-        (true, rate("transactions:", events)),
+        (!sql, String::new()),
+        (sql, format!("{} statistics:", if old { "OLTP test" } else { "SQL" })),
+        (sql, "    queries performed:".into()),
+        (sql, count("    read:", reads)),
+        (sql, count("    write:", writes)),
+        (sql, count("    other:", others)),
+        (sql, count("    total:", all)),
+        (sql, rate("transactions:", events)),
         (old, rate("read/write requests:", reads + writes)),
         (old, rate("other operations:", others)),
-        (!old, rate("queries:", all)),
-        (true, rate("ignored errors:", part.counts.ignored)),
-        (true, rate("reconnects:", part.counts.reconnects) + "\n"),
+        (sql && !old, rate("queries:", all)),
+        (sql, rate("ignored errors:", part.counts.ignored)),
+        (sql, rate("reconnects:", part.counts.reconnects) + "\n"),
         (unfinished.is_some(), given_up),
         (true, if new { "Throughput:" } else { "General statistics:" }.into()),
         (new, row("events/s (eps):", format!("{:.4}", part.per_second(events)))),
@@ -373,7 +403,7 @@ Threads fairness:
 
     fn report_text(settings: &Settings, unfinished: Option<u64>) -> String {
         let kept = Kept::default();
-        kept.log(3).notice(&report(settings, &part(), unfinished));
+        kept.log(3).notice(&report(settings, &part(), true, unfinished));
         kept.text()
     }
 
@@ -420,7 +450,7 @@ Threads fairness:
 
     #[test]
     fn report_holds_zeros_when_nothing_was_done() {
-        let text = report(&usual(), &Counted::default(), None);
+        let text = report(&usual(), &Counted::default(), true, None);
         assert!(["NaN", "inf", "-0"].iter().all(|odd| !text.contains(odd)), "{text}");
         assert!(text.contains("         min:                                    0.00\n"), "{text}");
     }
@@ -432,7 +462,8 @@ Threads fairness:
             kept.log(3).stamped(version, at_s, rest);
             kept.text()
         };
-        let line = |output| stamped(output, 2, &interval(&Settings { output, ..usual() }, &part()));
+        let line =
+            |output| stamped(output, 2, &interval(&Settings { output, ..usual() }, &part(), true));
         assert_eq!(
             line(OutputVersion::V1_0),
             "[ 2s ] thds: 2 tps: 1.50 qps: 30.00 (r/w/o: 21.00/6.00/3.00) lat (ms,95%): 4.03 \
@@ -456,7 +487,7 @@ Threads fairness:
 
     #[test]
     fn interval_latency_is_zero_when_there_was_no_event() {
-        let line = interval(&usual(), &Counted { to: 1_000_000_000, ..Counted::default() });
+        let line = interval(&usual(), &Counted { to: 1_000_000_000, ..Counted::default() }, true);
         assert!(line.contains("lat (ms,95%): 0.00 err/s: 0.00"), "{line}");
     }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, Kind, Result};
 use crate::judge;
 use crate::mysql::{ServerLink, is_local};
 use crate::observe::{Ns, RecordedInterval, host};
-use crate::plan::{Plan, Script};
+use crate::plan::{Plan, Script, ScriptLog};
 use crate::progress::{Progress, say};
 use crate::run::before::assume_tables;
 use crate::run::random;
@@ -40,7 +40,7 @@ const SECOND: Ns = 1_000_000_000;
 pub(super) async fn run(
     settings: &Settings,
     script: Option<(&Arc<Script>, &dyn ReportHooks)>,
-    log: &Mutex<Log>,
+    log: &Arc<Mutex<Log>>,
     stop: &Stop,
 ) -> Result<Ended> {
     if settings.values.on("mysql-dry-run") {
@@ -160,7 +160,7 @@ pub(super) trait ReportHooks {
 struct Report<'a> {
     settings: &'a Settings,
     hooks: Option<&'a dyn ReportHooks>,
-    log: &'a Mutex<Log>,
+    log: &'a Arc<Mutex<Log>>,
     stop: &'a Stop,
     seen: RefCell<RunCounts>,
 }
@@ -207,7 +207,8 @@ impl Report<'_> {
             let is_own = self.hooks.is_some_and(|hooks| hooks.intermediate(&line, at_s, queue));
             let mut log = locked(self.log);
             if !is_own {
-                log.stamped(output, at_s, &output::interval(self.settings, &line));
+                let line = output::interval(self.settings, &line, log.has_driver);
+                log.stamped(output, at_s, &line);
             }
             if !is_own && rate > 0 && output != OutputVersion::V0_5 {
                 let QueueLength { waiting, busy } = queue;
@@ -219,9 +220,12 @@ impl Report<'_> {
         let over = !time.is_zero() && at_s >= time.as_secs();
         if !over && values.checkpoints().iter().any(|due| u64::from(*due) == at_s) {
             let part = seen.part.take();
-            locked(self.log).stamped(output, at_s, "Checkpoint report:");
-            if !self.hooks.is_some_and(|hooks| hooks.checkpoint(&part)) {
-                locked(self.log).notice(&output::report(self.settings, &part, None));
+            let is_own = self.hooks.is_some_and(|hooks| hooks.checkpoint(&part));
+            let mut log = locked(self.log);
+            log.stamped(output, at_s, "Checkpoint report:");
+            if !is_own {
+                let report = output::report(self.settings, &part, log.has_driver, None);
+                log.notice(&report);
             }
         }
     }
@@ -250,7 +254,9 @@ impl Report<'_> {
             log.histogram(&seen.part.counts.times);
         }
         if !is_own {
-            log.notice(&output::report(self.settings, &seen.part, forced.then_some(abandoned)));
+            let lost = forced.then_some(abandoned);
+            let report = output::report(self.settings, &seen.part, log.has_driver, lost);
+            log.notice(&report);
         }
         let wrong = seen.whole.counts.unexpected;
         if wrong > 0 {
@@ -259,9 +265,8 @@ impl Report<'_> {
                  --tables and --table-size must be those of prepare"
             ));
         }
-        if let Some(warning) = warning {
-            say(&format!("warning: {warning}"));
-        }
+        // Nobody was asked where nothing was: then no client was in the way.
+        log.warning = warning.filter(|_| seen.whole.counts.answers() > 0);
         match error {
             _ if seen.failed => 1,
             Some(error) if error.kind() != Kind::Failed || !forced => {
@@ -307,9 +312,10 @@ impl Observer for Report<'_> {
         }
     }
 
-    fn said(&self, line: &str) -> bool {
-        locked(self.log).fatal(&[line.to_owned()]);
-        true
+    #[cfg(feature = "lua")]
+    fn script_log(&self) -> Option<ScriptLog> {
+        let log = Arc::clone(self.log);
+        Some(Arc::new(move |line| locked(&log).take(line)))
     }
 
     fn end(&self, reason: &EndReason) {

@@ -58,7 +58,7 @@ struct Program<'a> {
 impl Program<'_> {
     fn vm(&self, script: &Arc<Script>) -> Result<Vm> {
         let log = Arc::clone(self.log);
-        Vm::new(script, SEED, Box::new(move |line| locked(&log).fatal(&[line])))
+        Vm::new(script, SEED, Box::new(move |line| locked(&log).take(line)))
     }
 
     fn runner(&self, vm: &Vm, tid: u32) -> Result<Runner<'_>> {
@@ -105,6 +105,7 @@ async fn run_command(
     link: &ServerLink,
     stop: &Stop,
 ) -> Result<Ended> {
+    locked(log).has_driver = false;
     let program = Program { settings, call, log, link, inbox: Inbox::default() };
     let mut script = Arc::new(read_script(settings, call)?);
     let vm = program.vm(&script)?;
@@ -412,7 +413,8 @@ pub(super) fn script_options(
         let given = call.given.iter().rev().find(|(name, _)| is(option, name));
         let text = given.map(|(_, value)| value.clone().unwrap_or_default());
         let text = text.or_else(|| option.default.clone());
-        if let Some(value) = read_value(option, text.as_deref())? {
+        let name = given.map_or(&option.name, |(name, _)| name);
+        if let Some(value) = read_value(option, name, text.as_deref())? {
             options.push((option.name.replace('-', "_"), value));
         }
     }
@@ -421,6 +423,7 @@ pub(super) fn script_options(
 
 fn read_value(
     option: &Declared,
+    name: &str,
     text: Option<&str>,
 ) -> std::result::Result<Option<ScriptValue>, String> {
     let value = match (option.kind, text) {
@@ -429,7 +432,7 @@ fn read_value(
         (BOOL, None) => ScriptValue::Switch(true),
         (BOOL, Some(text)) if ON.contains(&text) => ScriptValue::Switch(true),
         (BOOL, Some(text)) if OFF.contains(&text) => ScriptValue::Switch(false),
-        (BOOL, Some(text)) => return Err(invalid_option(&option.name, Some(text))),
+        (BOOL, Some(text)) => return Err(invalid_option(name, Some(text))),
         (INT, text) => {
             let text = text.unwrap_or_default();
             let wrong = || invalid_value(&option.name, text);

@@ -108,6 +108,8 @@ pub(crate) struct Settings {
 /// Lines written first, and the exit status if nothing follows, as after `--help` and usage errors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Opening {
+    /// Standard error before standard output, and behind it.
+    pub early: String,
     pub stdout: String,
     pub stderr: String,
     pub status: Ended,
@@ -115,9 +117,11 @@ pub(crate) struct Opening {
 
 impl Opening {
     pub(crate) fn write(&self) -> Result<Ended> {
-        let _ = io::stderr().write_all(self.stderr.as_bytes());
+        let _ = io::stderr().write_all(self.early.as_bytes());
         let mut out = io::stdout().lock();
-        match out.write_all(self.stdout.as_bytes()).and_then(|()| out.flush()) {
+        let written = out.write_all(self.stdout.as_bytes()).and_then(|()| out.flush());
+        let _ = io::stderr().write_all(self.stderr.as_bytes());
+        match written {
             Ok(()) => Ok(self.status),
             // Like a log that breaks: a shell says nothing of it.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(141),

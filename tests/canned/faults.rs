@@ -172,6 +172,7 @@ fn garbage_and_wrong_headers() {
     raw.query(UPDATE);
     assert_eq!(raw.packet(), (8, ok(1)));
     goes_on(&server, &mut raw);
+    assert_eq!(server.counts().used_again, 1);
 }
 
 struct Refusal {

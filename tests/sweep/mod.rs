@@ -18,6 +18,8 @@ mod ranks;
 mod replaced;
 mod resources;
 #[cfg(feature = "lua")]
+mod script_faults;
+#[cfg(feature = "lua")]
 mod script_hosts;
 #[cfg(feature = "lua")]
 mod scripts;

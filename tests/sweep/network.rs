@@ -9,7 +9,7 @@ use crate::common::program::{Ended, canned, run_canned};
 
 /// What an action must come to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Seen {
+pub(super) enum Seen {
     /// An error of this class.
     Error(&'static str),
     /// An op that was given up.
@@ -22,7 +22,7 @@ const LOST: &[Seen] = &[Seen::Error("lost")];
 const ABANDONED: &[Seen] = &[Seen::Abandoned];
 
 /// With what may come of it; what takes many round trips may be given up on a busy host.
-fn cases() -> [(Action, &'static [Seen]); 14] {
+pub(super) fn cases() -> [(Action, &'static [Seen]); 14] {
     [
         (Action::Close, LOST),
         (Action::Reset, LOST),

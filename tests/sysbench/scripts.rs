@@ -45,7 +45,7 @@ global | 1 | mysql | special | 95 | 1213
 version | 1.0.20 | prepare | 0
 program | sysbench | api.lua
 names | <sql_connection> | mysql
-none | nil
+none | <sql_result>
 row | 9 | 1 | nil | x
 no row | nil
 result | <sql_result> | 3 | 2
@@ -98,8 +98,8 @@ old bulk | true
 old failure | false | db_query() failed
 first | 2 | 1 | true
 second | 1 | 2 | x | nil | nil | true
-call | nil | false | nil
-executed | 2 | 2 | nil
+call | <sql_result> | false | nil
+executed | 2 | 2 | <sql_result>
 no text | false | false | false
 inner | 42
 reconnected | true | 1
@@ -246,7 +246,7 @@ fn old_interface_does_as_in_sysbench() {
 }
 
 /// Scripts, each with command lines whose statuses and errors are sysbench's.
-const COMPARED: [(&str, &[&str]); 9] = [
+const COMPARED: [(&str, &[&str]); 11] = [
     ("foo\n", &["run"]),
     (
         "function prepare() return false end function help() return false end return false",
@@ -274,7 +274,64 @@ const COMPARED: [(&str, &[&str]); 9] = [
         "sysbench.cmdline.commands = { own = { function() error({}) end } } function prepare() error(7) end",
         &["own", "prepare"],
     ),
+    (
+        "sysbench.cmdline.options = { a_b = { 'd', false } }",
+        &["--a-b=5 prepare", "--a_b=5 prepare"],
+    ),
+    // What is printed, and the lines of failures, in their order.
+    (
+        "function event() local c = sysbench.sql.driver():connect() local none = c:query('SET @x = 1') \
+         print(none, none == nil, not none, type(none)) print(pcall(sysbench.sql.driver, 'foo')) \
+         print(pcall(c.prepare, c, 'SELEC 1') == sysbench.opt.threads) \
+         print(pcall(c.bulk_insert_next, c, '(1)')) local rs = c:query('SELECT 1') \
+         print((pcall(rs.free, rs))) print(pcall(rs.free, rs)) print(pcall(rs.free, rs)) \
+         c:disconnect() print(pcall(c.query, c, 'SELECT 1')) c:disconnect() print('end') end",
+        &["{at} --events=1 --time=60 --verbosity=1 run"],
+    ),
 ];
+
+#[test]
+fn report_has_no_sql_statistics_until_a_driver_is_asked_for() {
+    if replaced() {
+        return skipped("it is compared with itself");
+    }
+    let places = [Program::Ours, Program::Theirs].map(with_scripts);
+    let sleeps = "ffi.cdef 'int usleep(unsigned int);' function event() ffi.C.usleep(600000) end ";
+    for (rest, has_driver) in [
+        ("", false),
+        ("function init() sysbench.sql.driver() end", true),
+        ("function thread_done() sysbench.sql.driver() end", true),
+    ] {
+        let [ours, theirs] = places.each_ref().map(|place| {
+            fs::write(place.dir().join("case.lua"), format!("{sleeps}{rest}")).expect("written");
+            place.well("./case.lua --events=3 --time=60 --report-interval=1 run")
+        });
+        let masked = |ended: &Ended| {
+            let number = |c: char| c.is_ascii_digit() || c == '.';
+            let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+            let lines = ended.stdout.lines().filter(|line| !line.starts_with("sysbench 1.0.20"));
+            let mut lines: Vec<_> = lines.map(|line| words(line).replace(number, "")).collect();
+            // A busy host has more intervals.
+            lines.dedup();
+            lines
+        };
+        assert_eq!(masked(&ours), masked(&theirs), "{rest}");
+        assert_eq!(ours.stdout.contains("SQL statistics:"), has_driver, "{rest}");
+        // No server was asked, and none was the limit.
+        assert_eq!(ours.stderr, "", "{rest}");
+    }
+}
+
+#[test]
+fn run_ends_when_thread_init_never_returns() {
+    let Some(place) = ours() else { return };
+    let text = "function thread_init() while true do n = (n or 0) + 1 end end function event() end";
+    fs::write(place.dir().join("case.lua"), text).expect("written");
+    let ended = place.run("./case.lua --thread-init-timeout=1 --time=60 run");
+    assert_eq!(ended.status, 1, "{}{}", ended.stdout, ended.stderr);
+    let fatal = "FATAL: Worker threads failed to initialize within 1 seconds!";
+    assert!(ended.stdout.lines().any(|line| line == fatal), "{}", ended.stdout);
+}
 
 #[test]
 fn script_fails_in_sysbenchs_words() {
@@ -290,7 +347,8 @@ fn script_fails_in_sysbenchs_words() {
             });
             let words = |ended: &Ended| {
                 let told = ended.stdout.lines().chain(ended.stderr.lines());
-                let told = told.filter(|line| !line.starts_with("sysbench 1.0.20"));
+                let own = ["sysbench 1.0.20", "warning: "];
+                let told = told.filter(|line| !own.iter().any(|own| line.starts_with(own)));
                 let mut told: Vec<String> = told.map(str::to_owned).collect();
                 // The line of sysbench's own Lua file is not ours.
                 for line in &mut told {
