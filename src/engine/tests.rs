@@ -13,7 +13,7 @@ use crate::canned::{
     Action, Answer, At, Auth, Canned, Counts, Fault, Listen, Row, Script, Service,
 };
 use crate::mysql::ConnectOptions;
-use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, ScriptLog, StopAt};
+use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, StopAt};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::workload::{Workload, named};
