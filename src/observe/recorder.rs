@@ -697,7 +697,7 @@ mod recorder_tests {
         let ops = [(10, 20, a), (140, 160, a), (200, 210, b), (220, 230, None), (390, 420, a)];
         for (issued, completed, name) in ops {
             let measured = issued >= PHASES.window_start;
-            recorder.succeeded(Op { issued, completed, measured, name, ..Op::default() });
+            recorder.succeeded(Op { issued, measured, completed, name, ..Op::default() });
         }
         recorder.retried(1, 5);
         recorder.finish(430);

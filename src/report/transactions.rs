@@ -14,7 +14,10 @@ use crate::terms::{Cell, counted};
 
 /// Longest name that is shown, characters.
 const NAME_MAX: usize = 40;
-const PERCENTILES: [(f64, fn(&Distribution) -> Option<f64>, &str); 3] = [
+/// A percentile, its field, and its name in files.
+type ShownPercentile = (f64, fn(&Distribution) -> Option<f64>, &'static str);
+
+const PERCENTILES: [ShownPercentile; 3] = [
     (50.0, |of| of.p50_us, "p50_ms"),
     (90.0, |of| of.p90_us, "p90_ms"),
     (99.0, |of| of.p99_us, "p99_ms"),
