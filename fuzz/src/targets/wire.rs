@@ -25,9 +25,9 @@ pub(crate) fn wire(input: &[u8]) {
     let [flags, kind, part, rest @ ..] = input else { return };
     let packets = if flags & 4 == 0 { rest.to_vec() } else { framed(rest) };
     let kind = [AnswerForm::Text, AnswerForm::Binary, AnswerForm::Prepare][usize::from(*kind % 3)];
-    let want = match flags & 10 {
-        0 => Want::Count,
-        2 => Want::First,
+    let want = match (flags & 2, flags & 8) {
+        (0, 0) => Want::Count,
+        (_, 0) => Want::First,
         _ => Want::Rows,
     };
     let answers = |part| answers(Decoder::new(flags & 1 == 0), kind, want, &packets, part);
