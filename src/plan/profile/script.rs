@@ -69,6 +69,7 @@ impl fmt::Debug for ScriptOptions {
 impl ScriptOptions {
     #[cfg(feature = "lua")]
     /// Lists them as the words of a command line.
+    #[cfg(feature = "lua")]
     pub(crate) fn words(&self) -> Vec<String> {
         let word = |(name, value): &(String, ScriptValue)| match value {
             ScriptValue::Switch(on) => format!("--{name}={}", if *on { "on" } else { "off" }),
