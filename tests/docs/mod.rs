@@ -231,6 +231,7 @@ pages! {
     quick_start "docs/user/quick-start.md";
     reading_results "docs/user/reading-results.md";
     scripts "docs/user/scripts.md";
+    tpcc "docs/user/tpcc.md";
     troubleshooting "docs/user/troubleshooting.md";
 }
 

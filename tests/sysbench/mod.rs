@@ -9,6 +9,7 @@ mod programs;
 mod scripts;
 mod shape;
 mod summaries;
+mod tpcc;
 mod wire;
 
 use std::collections::BTreeSet;
