@@ -176,7 +176,7 @@ fn begin(place: &Place<'_>, line: &str) -> Child {
 
 /// Kills a command as soon as something is seen; one that has ended before is well, too.
 fn kill_when(mut child: Child, seen: impl Fn() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(120);
+    let limit = Instant::now() + Duration::from_mins(2);
     while !seen() && child.try_wait().expect("it is ours").is_none() {
         assert!(Instant::now() < limit, "nothing was seen");
         std::thread::sleep(Duration::from_millis(5));
