@@ -155,7 +155,7 @@ struct Fault {
     why: &'static str,
 }
 
-const FAULTS: [Fault; 21] = [
+const FAULTS: [Fault; 22] = [
     Fault { sql: "SELECT ?, ?", params: KEY, expect: "{ rows = 1 }", why: "2 `?` but 1 params" },
     Fault { sql: "SELECT ?", params: "[{ c_of = 1 }]", expect: "{ rows = 1 }", why: "holds no id" },
     Fault {
