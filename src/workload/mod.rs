@@ -4,6 +4,7 @@
 //! docs/reference/workload-keys.md is generated from the comments.
 
 pub mod distribution;
+mod options;
 pub mod random;
 pub mod rows;
 mod script;
@@ -19,14 +20,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::error::{Error, Result};
 
 pub(crate) use distribution::{Distribution, Sampler, coverage};
+use options::{Amount, check_option, ensure};
+pub(crate) use options::{OPTION_MAX, Options, Setting};
 pub(crate) use random::{Permutation, Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use script::script;
 pub(crate) use sql::pieces;
-use statement::{Amount, check_option, ensure};
 pub(crate) use statement::{
-    Const, Content, Count, Effect, KeySource, OPTION_MAX, Options, Param, Setting, Statement,
-    StatementKind, writes_elsewhere,
+    Const, Content, Count, Effect, KeySource, Param, Statement, StatementKind, writes_elsewhere,
 };
 pub use table::Schema;
 pub(crate) use table::{LOADED, Mark, ROWS_MAX, State, TABLES_MAX, quoted};
@@ -60,7 +61,7 @@ pub struct Workload {
     pub(crate) table_a_client: bool,
     /// `name = 10` (a number), `name = false` (a switch) or `{ default = 10, about = "…" }`. Wherever a number is
     /// wanted in a statement, the name of an option does too
-    #[serde(default, deserialize_with = "statement::declared")]
+    #[serde(default, deserialize_with = "options::declared")]
     pub(crate) options: Options,
     /// Required: `[[workload.transaction]]`, at least one; an operation draws one by weight
     #[serde(default, rename = "transaction")]
@@ -160,7 +161,7 @@ impl Workload {
         ensure(missing.is_empty(), format_args!("missing: {}", missing.join(", ")))?;
         let named = self.name.bytes().all(|b| b.is_ascii_graphic());
         ensure(named, "a name is of printable ASCII characters without spaces")?;
-        statement::check_options(&self.options)?;
+        options::check_options(&self.options)?;
         let weighted = self.transactions.iter().any(|t| t.weight > 0);
         ensure(weighted, "the weights of the transactions add up to 0")?;
         self.transactions.iter().try_for_each(|t| self.check_transaction(t))
@@ -201,7 +202,7 @@ impl Workload {
 
     /// Sets options; switches take 0 and 1.
     pub(crate) fn with_options(mut self, values: &BTreeMap<String, u64>) -> Result<Workload> {
-        let set = statement::set_options(&mut self.options, values).and_then(|()| self.check());
+        let set = options::set_options(&mut self.options, values).and_then(|()| self.check());
         set.map_err(|what| Error::usage(format!("{}: {what}", self.name)))?;
         Ok(self)
     }

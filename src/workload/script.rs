@@ -1,7 +1,8 @@
 //! A workload from SQL without a profile: the statements of a file or of the command line are one operation.
 
+use super::options::ensure;
 use super::sql::{Splitter, Words, length_of_comment, length_of_quoted};
-use super::statement::{Expect, Param, Statement, StatementKind, ensure, is_control};
+use super::statement::{Expect, Param, Statement, StatementKind, is_control};
 use super::{Begin, Effect, KeySource, Options, Schema, Transaction, Workload};
 use crate::error::{Error, Result};
 
