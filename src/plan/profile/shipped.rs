@@ -23,11 +23,12 @@ pub(crate) const SHIPPED: &[Shipped] = shipped![
     "update-one-client",
     "innodb-read-suite",
     "version-cost",
-    "callaghan-sysbench"
+    "callaghan-sysbench",
+    "tpcc"
 ];
 
 /// Scripts that profiles name, with their texts.
-const SCRIPTS: &[(&str, &str)] = &[];
+const SCRIPTS: &[(&str, &str)] = &[("tpcc.lua", include_str!("../../../profiles/tpcc.lua"))];
 
 /// Returns the text of a script that the program carries.
 pub(crate) fn script(name: &str) -> Option<&'static str> {
