@@ -62,6 +62,10 @@ impl Invocation<'_> {
             return Err(Error::usage("--hosts: a script runs on this host alone")
                 .hint("leave out --hosts and --ranks, or measure a workload or a profile"));
         }
+        if self.hosts.is_some() && plans.iter().any(|plan| !plan.groups.is_empty()) {
+            return Err(Error::usage("--hosts: groups beside run on this host alone")
+                .hint("leave out --hosts and --ranks, or --beside"));
+        }
         let (runtime, progress) = (runtime()?, &mut self.progress);
         let ranks = match &self.hosts {
             None => return Ok(None),

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 pub(crate) use distribution::{Distribution, Sampler, coverage};
 pub(crate) use random::{Permutation, Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
-pub(crate) use script::script;
+pub(crate) use script::{script, script_of_file};
 pub(crate) use sql::pieces;
 use statement::{Amount, check_option, ensure};
 pub(crate) use statement::{

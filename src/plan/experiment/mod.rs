@@ -190,7 +190,7 @@ impl RunSpec {
 
     /// Returns whether it may write; a suite may.
     pub(crate) fn writes(&self) -> bool {
-        self.sweep().is_none_or(|(plan, _)| plan.workload.writes())
+        self.sweep().is_none_or(|(plan, _)| plan.writes())
     }
 
     pub(crate) fn dataset(&self) -> Option<&Dataset> {
@@ -339,8 +339,8 @@ impl Experiment {
         parts.fold((1, 0), |(most, statements), part| {
             let What::Sweep(plan, dataset) = &part.what else { return (most, statements) };
             let spread = plan.spread_over(dataset.tables).expect("the profile was checked");
-            let clients = plan.clients_max();
-            let prepared = plan.prepared_per_client(spread, dataset.tables) * u64::from(clients);
+            let clients = plan.clients_max().saturating_add(plan.clients_beside());
+            let prepared = plan.prepared_in_all(spread, dataset.tables);
             (most.max(clients), statements.max(prepared))
         })
     }
@@ -496,6 +496,9 @@ impl Experiment {
         }
         for part in &self.parts {
             put("run", &format!("{}: {}", part.title, describe(part)));
+            for group in part.sweep().map_or(&[][..], |(plan, _)| &plan.groups) {
+                put("beside", &format!("{}: {group}", part.title));
+            }
             part.gates.iter().for_each(|gate| put("gate", &format!("{}: {gate}", part.title)));
         }
         let total = self.cells.len();
