@@ -1,14 +1,14 @@
 //! The verb for SQL without a profile.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::workload::{WorkloadArgs, run};
 use crate::error::{Error, Result};
+use crate::plan::group::{find_builtin, schemas};
 use crate::plan::value::{RowsOrAuto, Whole};
 use crate::plan::{Ahi, Warm};
 use crate::progress::say;
-use crate::workload::{Workload, script};
+use crate::workload::{script, script_of_file};
 
 #[derive(clap::Args, Debug, Clone)]
 #[command(group = clap::ArgGroup::new("source").required(true).args(["file", "queries"]))]
@@ -31,13 +31,10 @@ pub(crate) struct SqlArgs {
     pub workload: WorkloadArgs,
 }
 
-/// Upper limit on a file's bytes: it is sent again and again.
-const FILE_MAX: u64 = 64 << 20;
-
 pub(super) fn sql(args: SqlArgs) -> Result<()> {
     let SqlArgs { file, queries, workload: mut args } = args;
     let workload = match &file {
-        Some(path) => of_file(path)?,
+        Some(path) => script_of_file(path, "--file ")?,
         None => script("sql", queries.join(";\n").as_bytes(), "--query")?,
     };
     // Check loadgen's tables only if the SQL has {table}, or a flag asks for them.
@@ -45,7 +42,8 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
     let rows = knobs.rows.as_ref().and_then(|rows| rows.0);
     // A private server has only the tables that are made for it.
     let makes = !args.measure.sandbox.is_empty() && workload.names_tables();
-    if knobs.tables.is_none() && rows.is_none() && !workload.has_table() && !makes {
+    let beside = !schemas(&knobs.groups, &find_builtin).is_empty();
+    if knobs.tables.is_none() && rows.is_none() && !workload.has_table() && !makes && !beside {
         (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
         if knobs.warm == Some(Warm::Pool) || knobs.ahi == Some(Ahi::Warm) {
             return Err(Error::usage("--warm and --ahi read tables that loadgen prepare made")
@@ -56,25 +54,4 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
         say("Statements are sent as text: some of them make what others name.");
     }
     run(workload, args)
-}
-
-fn of_file(path: &Path) -> Result<Workload> {
-    let refused = |what: &dyn std::fmt::Display| {
-        Error::usage(format!("--file {}: {what}", path.display()))
-            .hint("a file of SQL statements, or --query 'SELECT 1'")
-    };
-    let mut text = Vec::new();
-    let stdin = path.as_os_str() == "-";
-    let read = if stdin {
-        std::io::stdin().take(FILE_MAX + 1).read_to_end(&mut text)
-    } else {
-        let file = std::fs::File::open(path).map_err(|e| refused(&e))?;
-        file.take(FILE_MAX + 1).read_to_end(&mut text)
-    };
-    read.map_err(|e| refused(&e))?;
-    if text.len() as u64 > FILE_MAX {
-        return Err(refused(&"more than 64 MiB of SQL"));
-    }
-    let stem = path.file_stem().filter(|_| !stdin).unwrap_or_default().to_string_lossy();
-    script(&stem, &text, &path.display().to_string())
 }

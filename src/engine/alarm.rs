@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
+use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -27,16 +28,36 @@ pub(crate) struct Alarm {
     earlier: Notify,
     /// The instant that the timer waits for; 0 while it waits for none.
     armed: Cell<Ns>,
-    /// The time that the thread has looked for work in vain so far, instead of waiting for it.
-    pub spun: Cell<Ns>,
+    spun: Rc<Spun>,
+}
+
+/// The time that a thread has looked for work in vain, instead of waiting for it, for all of its alarms.
+#[derive(Debug, Default)]
+pub(crate) struct Spun {
+    pub total: Cell<Ns>,
+    until: Cell<Ns>,
+    /// There is an alarm.
+    pub is_on: Cell<bool>,
+}
+
+impl Spun {
+    /// Adds a turn that ends now; two alarms may have looked in the same one.
+    fn add(&self, turn: Ns, now: Ns) {
+        if turn > 0 {
+            let from = now.saturating_sub(turn).max(self.until.get());
+            self.total.set(self.total.get() + now.saturating_sub(from));
+            self.until.set(now);
+        }
+    }
 }
 
 impl Alarm {
     /// Within a runtime only.
-    pub(super) fn new() -> Result<Alarm> {
+    pub(super) fn new(spun: &Rc<Spun>) -> Result<Alarm> {
+        spun.is_on.set(true);
         let timer =
             Timer::new().map_err(|e| Error::failed(format!("cannot make a kernel timer: {e}")))?;
-        Ok(Alarm { timer, earlier: Notify::new(), armed: Cell::new(0), spun: Cell::new(0) })
+        Ok(Alarm { timer, earlier: Notify::new(), armed: Cell::new(0), spun: Rc::clone(spun) })
     }
 
     pub(super) fn expect(&self, at: Ns) {
@@ -59,7 +80,7 @@ impl Alarm {
         let mut spin = Spin::NONE;
         loop {
             let now = origin.elapsed().as_nanos() as Ns;
-            self.spun.set(self.spun.get() + spin.idle(now));
+            self.spun.add(spin.idle(now), now);
             let next = wake_due(now);
             if next != NEVER && next <= now.saturating_add(NEAR) {
                 // The runtime looks at the sockets in between.
@@ -120,9 +141,9 @@ pub(crate) struct Pauses {
 
 impl Pauses {
     /// Within the thread's runtime only.
-    pub(crate) fn new(end: Ns) -> Result<Pauses> {
+    pub(crate) fn new(end: Ns, spun: &Rc<Spun>) -> Result<Pauses> {
         let (waiting, moved) = (RefCell::default(), Cell::new(0));
-        Ok(Pauses { alarm: Alarm::new()?, waiting, end: Cell::new(end), moved })
+        Ok(Pauses { alarm: Alarm::new(spun)?, waiting, end: Cell::new(end), moved })
     }
 
     /// Pauses until then, or to the window's end; returns when it is over.
@@ -182,8 +203,10 @@ mod tests {
         let runtime =
             Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         runtime.expect("a runtime").block_on(async {
-            let (pauses, origin) =
-                (Rc::new(Pauses::new(end).expect("a kernel timer")), Instant::now());
+            let (pauses, origin) = (
+                Rc::new(Pauses::new(end, &Rc::default()).expect("a kernel timer")),
+                Instant::now(),
+            );
             let of = Rc::clone(&pauses);
             tokio::task::spawn_local(async move { of.dispatch(origin).await });
             work(pauses, origin).await

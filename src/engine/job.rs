@@ -35,6 +35,22 @@ pub(crate) struct Job {
     pub weights: u64,
     /// Statements with times of their own: none where an op is one statement; of a script its [`KINDS`].
     pub timed_statements: usize,
+    /// The clients before its own, among those of all groups.
+    pub first_client: u32,
+    /// Those of all groups.
+    clients_in_all: u32,
+    /// The part of the key streams' seed that is the group's.
+    seed_part: u64,
+}
+
+/// The groups of a step as one of them sees them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OtherGroups {
+    pub first_client: u32,
+    pub clients_in_all: u32,
+    pub threads: usize,
+    /// They change rows, so that an answer may lack some, or have others than expected.
+    pub change_rows: bool,
 }
 
 pub(crate) struct CompiledTransaction {
@@ -189,6 +205,9 @@ impl Job {
             table_each: workload.transactions.iter().any(|t| workload.table_each(t)),
             weights: workload.transactions.iter().map(|t| u64::from(t.weight)).sum(),
             timed_statements: if plan.script.is_some() { KINDS.len() } else { 0 },
+            first_client: 0,
+            clients_in_all: step.clients,
+            seed_part: name_part(&workload.name),
         };
         for transaction in &workload.transactions {
             let start = job.statements.len();
@@ -222,6 +241,34 @@ impl Job {
             job.timed_statements = job.statements.len();
         }
         job
+    }
+
+    /// Makes it one of several groups; `name` is that of a group beside.
+    pub(crate) fn among(mut self, others: OtherGroups, name: Option<&str>, step: &Step) -> Job {
+        self.first_client = others.first_client;
+        self.clients_in_all = others.clients_in_all;
+        self.threads = others.threads;
+        if let Some(name) = name {
+            // Another step does not repeat its keys on the same warm server, though the group is the same.
+            let rate = step.rate.map_or(0, f64::to_bits);
+            let parts = [name_part("beside"), name_part(name), step.clients.into(), rate];
+            self.seed_part = seed_of(&parts);
+        }
+        for statement in self.statements.iter_mut().filter(|_| others.change_rows) {
+            let Check { rows, affected, nulls, .. } = statement.check;
+            let (rows, affected) = ((0, rows.1), (0, affected.1));
+            statement.check = Check { rows, affected, content: false, value: None, nulls };
+            statement.range = None;
+        }
+        self
+    }
+
+    /// Lists the clients of a thread, by its number among all of the step's: they are dealt out in turn, also over
+    /// the groups.
+    pub(crate) fn clients_of(&self, thread: usize) -> Vec<u32> {
+        let before = self.first_client as usize % self.threads;
+        let first = (thread + self.threads - before) % self.threads;
+        (first as u32..self.step.clients).step_by(self.threads).collect()
     }
 
     fn statement(&mut self, workload: &Workload, statement: &Statement) -> CompiledStatement {
@@ -381,7 +428,7 @@ impl Job {
     pub(crate) fn seed_parts(&self, client: u32, measured: bool) -> [u64; 8] {
         [
             self.plan.seed,
-            name_part(&self.plan.workload.name),
+            self.seed_part,
             self.pinned_table(client).map_or(0, |t| u64::from(t) + 1),
             u64::from(client),
             u64::from(self.step.clients),
@@ -415,6 +462,9 @@ impl Job {
     /// Clients that share the table, whose largest id is `id_max`, never meet.
     pub(crate) fn serial(&self, client: u32, id_max: u64) -> Serial {
         let (place, sharers) = match self.spread {
+            _ if self.clients_in_all > self.step.clients => {
+                (self.first_client + client, self.clients_in_all)
+            }
             Spread::Pinned => (client / self.places(), self.step.clients / self.places()),
             Spread::Random => (client, self.step.clients),
         };
@@ -444,6 +494,7 @@ impl Job {
 pub(crate) fn engine_threads(plan: &Plan, clients: u32) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = plan.engine_threads.map_or(cores, |n| n as usize);
+    let clients = clients.saturating_add(plan.clients_beside());
     wanted.clamp(1, clients.max(1) as usize)
 }
 
@@ -454,6 +505,18 @@ pub(crate) fn queues(threads: usize, spread: Spread, tables: u32, clients: u32) 
     let tables = if spread == Spread::Pinned { tables.max(1) as usize } else { 1 };
     let both = (threads..).step_by(threads).find(|n| n.is_multiple_of(tables));
     both.expect("their product at the latest").min(clients as usize) as u32
+}
+
+/// Returns whether other groups change what the answers of one are checked by: rows that are deleted, unless
+/// nobody sees a transaction that puts them back, or what SQL of one's own writes.
+pub(crate) fn change_rows<'w>(others: impl Iterator<Item = &'w Workload>, tables: &Tables) -> bool {
+    let deletes = |workload: &Workload| {
+        let begins = workload.transactions.iter().all(|one| workload.begins(one));
+        let puts_back = workload.statements().any(Statement::inserts) && begins && tables.atomic;
+        let is_delete = |one: &Statement| one.kind() == StatementKind::Delete;
+        workload.statements().any(is_delete) && !puts_back
+    };
+    others.into_iter().any(|one| deletes(one) || (!one.built_in && one.writes()))
 }
 
 pub(crate) fn intern<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {

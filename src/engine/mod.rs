@@ -9,6 +9,7 @@ mod client;
 mod compiled;
 mod connection;
 mod errors;
+mod group;
 mod job;
 mod op_share;
 mod operation;
@@ -43,7 +44,7 @@ use crate::summary::{
     ClientHost, ErrorCount, LedgerEntry, Outage, Outcome, Probed, Server, SettingChange, Status,
     TableOps,
 };
-use crate::terms::ErrorClass;
+use crate::terms::{ErrorClass, GroupName};
 
 pub use errors::{ClientAction, EndReason};
 pub(crate) use errors::{OutageWatch, add_class, name_host};
@@ -57,7 +58,7 @@ pub use setup::QueueLength;
 pub(crate) use setup::{Go, MEASURED, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage};
 pub(crate) use step::describe_queues;
 pub use step::run_step;
-pub(crate) use summarise::{findings, plan, program, share, workload};
+pub(crate) use summarise::{describe_group, findings, plan, program, share, workload};
 
 pub struct StepContext<'a> {
     pub plan: &'a Plan,
@@ -103,9 +104,12 @@ pub struct MeasuredStep {
     pub outcome: Outcome,
     pub error: Option<Error>,
     pub counted: Counted,
+    /// The writes of all groups.
     pub ledger: Vec<LedgerEntry>,
     pub(crate) counts: ThreadCounts,
     pub outages: Vec<Outage>,
+    /// The groups beside.
+    pub(crate) groups: Vec<MeasuredGroup>,
     pub(crate) readings: Readings,
     /// The hosts of the clients, where they are not all of this process.
     pub(crate) hosts: Vec<ClientHost>,
@@ -121,6 +125,18 @@ pub struct Counted {
     pub timeline: Timeline,
     pub errors: Vec<ErrorCount>,
     pub(crate) per_table: Vec<TableOps>,
+}
+
+/// The results of a group beside.
+pub(crate) struct MeasuredGroup {
+    pub name: GroupName,
+    /// The plan of the group, as if it were alone.
+    pub plan: Plan,
+    pub step: Step,
+    pub spread: Spread,
+    pub counted: Counted,
+    pub counts: ThreadCounts,
+    pub outages: Vec<Outage>,
 }
 
 /// Readings of this host, of the server and of its host, from the window's start to its end.
@@ -165,15 +181,11 @@ impl MeasuredStep {
             ledger: std::mem::take(&mut counts.ledger),
             counts,
             outages: Vec::new(),
+            groups: Vec::new(),
             readings,
             hosts: Vec::new(),
             lost: Vec::new(),
         }
-    }
-
-    /// Ops that `--op-timeout` or the drain gave up, also those that were never issued.
-    fn abandoned(&self) -> u64 {
-        self.counts.failures.abandoned + self.counts.paced.map_or(0, |paced| paced.unissued)
     }
 
     /// Ops of the window that were given up while they were in flight.

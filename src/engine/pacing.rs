@@ -10,12 +10,13 @@ use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
+use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::alarm::{Alarm, NEVER};
+use super::alarm::{Alarm, NEVER, Spun};
 use super::job::{Job, intern, queues};
 use crate::error::Result;
 use crate::observe::{Ns, Recorder};
@@ -165,9 +166,14 @@ struct Queue {
 
 impl Pacing {
     /// Makes the queues of these clients of a thread; within a runtime only.
-    pub(crate) fn new(job: &Job, clients: &[u32], window: StepWindow) -> Result<Pacing> {
+    pub(crate) fn new(
+        job: &Job,
+        clients: &[u32],
+        window: StepWindow,
+        spun: &Rc<Spun>,
+    ) -> Result<Pacing> {
         let queues = RefCell::new(Queues::new(job, clients, window.for_arrivals()));
-        Ok(Pacing { queues, alarm: Alarm::new()? })
+        Ok(Pacing { queues, alarm: Alarm::new(spun)? })
     }
 
     /// Returns None when no arrival follows for the client at this place of the thread.
@@ -398,7 +404,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use std::rc::Rc;
 
     use crate::engine::job::tests::{TABLES, a_plan, job_of};
     use crate::mysql::Tables;

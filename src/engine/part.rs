@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 
 use super::job::Job;
 use super::pacing::StepWindow;
-use super::setup::{Go, StepSetup, ThreadEvent, ThreadMessage, tick};
-use super::thread;
+use super::setup::{Go, MEASURED, StepSetup, ThreadEvent, ThreadMessage, tick};
+use super::thread::{self, GroupShare};
 use crate::error::{Error, Result};
 #[cfg(feature = "lua")]
 use crate::lua::share_unique;
@@ -139,10 +139,11 @@ impl Part {
         let (go, window) = (watch::Sender::new(Go::Wait), watch::Sender::new(order.window));
         let (told, events) = mpsc::unbounded_channel();
         let setup = Arc::new(StepSetup {
-            job: Job::new(&plan, order.spread, order.tables, &order.step),
+            group: MEASURED,
+            job: Arc::new(Job::new(&plan, order.spread, order.tables, &order.step)),
             sources: order.threads.len(),
             link,
-            logins: Semaphore::new(order.logins),
+            logins: Arc::new(Semaphore::new(order.logins)),
             interval: order.interval,
             opening,
             warm_check: order.warm_check,
@@ -153,7 +154,7 @@ impl Part {
             names: Arc::default(),
             script_log: None,
         });
-        let handles = spawn(&setup, &order.threads)?;
+        let handles = spawn(std::slice::from_ref(&setup), &order.threads)?;
         let mut beside = JoinSet::new();
         beside.spawn(tick(window.clone()));
         Ok(Part { setup, go, window, events, handles, beside })
@@ -182,17 +183,19 @@ impl Part {
     }
 }
 
-/// Starts threads by their numbers among all of the step's: thread t has the clients t, t + all, …
-pub(super) fn spawn(setup: &Arc<StepSetup>, numbers: &[usize]) -> Result<Vec<JoinHandle<()>>> {
+/// Starts threads by their numbers among all of the step's, each with its share of every group's clients.
+pub(super) fn spawn(groups: &[Arc<StepSetup>], numbers: &[usize]) -> Result<Vec<JoinHandle<()>>> {
     let start = |(index, number): (usize, &usize)| {
-        let setup = Arc::clone(setup);
-        let clients = *number as u32..setup.job.step.clients;
-        let share: Vec<u32> = clients.step_by(setup.job.threads).collect();
+        let share = |setup: &Arc<StepSetup>| GroupShare {
+            setup: Arc::clone(setup),
+            clients: setup.job.clients_of(*number),
+        };
+        let groups: Vec<GroupShare> = groups.iter().map(share).collect();
         let run = move || {
-            let run = AssertUnwindSafe(|| thread::run(&setup, index, &share));
+            let run = AssertUnwindSafe(|| thread::run(&groups, index));
             // Else the step would wait for its end.
             if let Err(error) = catch_unwind(run).unwrap_or_else(|_| Err(broken())) {
-                setup.tell(index, ThreadEvent::Broken(error));
+                groups[0].setup.tell(index, ThreadEvent::Broken(error));
             }
         };
         std::thread::Builder::new().name(format!("engine-{index}")).spawn(run).map_err(|e| {

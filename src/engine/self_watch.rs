@@ -2,11 +2,14 @@
 //! late it came to a socket that was ready. The last by probes: a kernel timer becomes ready at a known
 //! instant, as a socket would. It needs no other thread, which would itself be late when cores are full.
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
+use super::alarm::Spun;
 use super::pacing::StepWindow;
 use crate::observe::{Ns, Scheduled, ThreadClock, Times};
 use crate::stats;
@@ -20,6 +23,39 @@ pub(crate) struct SelfWatch {
     samples: Option<[ThreadSample; 2]>,
     delays: TurnDelays,
     probed: Scheduled,
+}
+
+/// The watch of a thread over itself, which the groups of its clients share.
+pub(crate) struct SharedWatch {
+    watch: RefCell<Option<SelfWatch>>,
+    pub spun: Rc<Spun>,
+    /// Groups that have not ended.
+    groups: Cell<usize>,
+}
+
+impl SharedWatch {
+    pub(super) fn new(groups: usize) -> SharedWatch {
+        let watch = RefCell::new(Some(SelfWatch::new()));
+        SharedWatch { watch, spun: Rc::default(), groups: Cell::new(groups) }
+    }
+
+    pub(super) fn sample(&self, now: Ns, window: StepWindow) {
+        if let Some(watch) = &mut *self.watch.borrow_mut() {
+            watch.sample(now, window, self.spun.total.get());
+        }
+    }
+
+    /// Takes a turn of its probe; None when all groups have ended.
+    pub(super) fn turn(&self, due: Ns, now: Ns, window: StepWindow, parked: bool) -> Option<Ns> {
+        Some(self.watch.borrow_mut().as_mut()?.turn(due, now, window, parked))
+    }
+
+    /// Ends a group; the last one has the usage of the thread.
+    pub(super) fn end_group(&self) -> Vec<ThreadUsage> {
+        self.groups.set(self.groups.get() - 1);
+        let watch = self.watch.borrow_mut().take_if(|_| self.groups.get() == 0);
+        Vec::from_iter(watch.map(|watch| watch.into_usage(self.spun.is_on.get())))
+    }
 }
 
 /// Delays, and what is left of them without the time that the thread waited for a core.

@@ -25,13 +25,17 @@ pub(crate) const TICK: Duration = Duration::from_millis(20);
 pub(crate) const NOTICE: Duration = Duration::from_millis(50);
 pub(crate) const MEASURED: u8 = 0;
 
+/// The set-up of a group's clients in all threads. Each group has one; the channels are the step's.
+#[derive(Clone)]
 pub(crate) struct StepSetup {
-    pub job: Job,
+    /// Its place among the groups; the measured one is the first.
+    pub group: u8,
+    pub job: Arc<Job>,
     /// The number of those that send events: threads, or other processes with threads.
     pub sources: usize,
     pub link: ServerLink,
     /// Bounds the logins under way over all threads.
-    pub logins: Semaphore,
+    pub logins: Arc<Semaphore>,
     pub interval: Ns,
     pub opening: Instant,
     /// The instant from which an open loop checks whether its warm-up has a backlog.
@@ -136,12 +140,15 @@ pub(crate) struct ThreadCounts {
 }
 
 impl ThreadCounts {
+    /// Ops that `--op-timeout` or the drain gave up, also those that were never issued.
+    pub(crate) fn abandoned(&self) -> u64 {
+        self.failures.abandoned + self.paced.map_or(0, |paced| paced.unissued)
+    }
+
     pub(crate) fn merge(mut self, other: ThreadCounts) -> ThreadCounts {
         self.ops_by_client.extend(other.ops_by_client);
         self.ops_by_table.iter_mut().zip(other.ops_by_table).for_each(|(sum, ops)| *sum += ops);
-        for (sum, entry) in self.ledger.iter_mut().zip(&other.ledger) {
-            add_entry(sum, entry);
-        }
+        add_entries(&mut self.ledger, &other.ledger);
         self.failures.merge(other.failures);
         self.usage.extend(other.usage);
         self.ended = self.ended.max(other.ended);
@@ -152,10 +159,14 @@ impl ThreadCounts {
     }
 }
 
+pub(crate) fn add_entries(sums: &mut [LedgerEntry], more: &[LedgerEntry]) {
+    sums.iter_mut().zip(more).for_each(|(sum, entry)| add_entry(sum, entry));
+}
+
 impl StepSetup {
     pub(crate) fn tell(&self, thread: usize, event: ThreadEvent) {
         // Nobody listens only when the step is over.
-        let _ = self.events.send(ThreadMessage { thread, group: MEASURED, event });
+        let _ = self.events.send(ThreadMessage { thread, group: self.group, event });
     }
 }
 

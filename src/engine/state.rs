@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::alarm::{Alarm, Pauses};
+use super::alarm::Pauses;
 use super::errors::{Event, Events, Failures, OpError, Pending, add_error};
 use super::job::{Job, TableShare};
 use super::op_share::OpShare;
 use super::pacing::{Pacing, StepWindow};
-use super::self_watch::SelfWatch;
+use super::self_watch::SharedWatch;
 use super::setup::{QueueLength, ServiceReport, StepSetup, ThreadCounts, ThreadEvent};
 use crate::error::Result;
 use crate::mysql::Failure;
@@ -25,6 +25,7 @@ use crate::summary::LedgerEntry;
 /// The state that the clients of one engine thread share. Nothing here is borrowed across an await.
 pub(crate) struct ThreadState {
     pub setup: Arc<StepSetup>,
+    job: Arc<Job>,
     pub index: usize,
     pub origin: Instant,
     pub inbox: Inbox,
@@ -35,7 +36,7 @@ pub(crate) struct ThreadState {
     pub failures: RefCell<Failures>,
     /// Errors since the last report of the service.
     seen: RefCell<Events>,
-    pub watch: RefCell<SelfWatch>,
+    watch: Rc<SharedWatch>,
     pub tables: Vec<TableShare>,
     pub pacing: Option<Pacing>,
     pub pauses: Option<Pauses>,
@@ -68,15 +69,15 @@ pub(crate) struct ClientState {
 }
 
 impl ThreadState {
-    /// Makes that of a thread with these clients; within its runtime only.
+    /// Makes that of a group's clients in a thread; within its runtime only.
     pub(super) fn new(
         setup: &Arc<StepSetup>,
-        inbox: Inbox,
+        (inbox, watch): (Inbox, &Rc<SharedWatch>),
         index: usize,
         origin: Instant,
         clients: &[u32],
     ) -> Result<Self> {
-        let (window, job) = (*setup.window.borrow(), &setup.job);
+        let (window, job) = (*setup.window.borrow(), &*setup.job);
         let told = Arc::clone(setup);
         let sink = move |interval| told.tell(index, ThreadEvent::Interval(Box::new(interval)));
         let phases = Phases {
@@ -85,7 +86,7 @@ impl ThreadState {
             by_issue: matches!(job.plan.stop, StopAt::Ops(_)),
             interval: setup.interval,
         };
-        let pacing = job.step.rate.map(|_| Pacing::new(job, clients, window));
+        let pacing = job.step.rate.map(|_| Pacing::new(job, clients, window, &watch.spun));
         let mut recorder = Recorder::new(phases, job.timed_statements, Box::new(sink));
         if job.plan.rules.count_answers {
             recorder.count_events(job.step.clients);
@@ -100,6 +101,7 @@ impl ThreadState {
         };
         Ok(ThreadState {
             setup: Arc::clone(setup),
+            job: Arc::clone(&setup.job),
             index,
             origin,
             inbox,
@@ -109,11 +111,11 @@ impl ThreadState {
             ledger: RefCell::new(tables.clone().map(entry).collect()),
             failures: RefCell::default(),
             seen: RefCell::default(),
-            watch: RefCell::new(SelfWatch::new()),
+            watch: Rc::clone(watch),
             tables: tables.map(|table| job.table_share(table)).collect(),
             pacing: pacing.transpose()?,
             share: setup.grants.get(index).map(|grant| OpShare::new(grant, clients.len())),
-            pauses: job.plan.think.map(|_| Pauses::new(window.end)).transpose()?,
+            pauses: job.plan.think.map(|_| Pauses::new(window.end, &watch.spun)).transpose()?,
             sleeping: Cell::default(),
             clients: clients.iter().map(client).collect(),
         })
@@ -121,7 +123,7 @@ impl ThreadState {
 
     #[inline]
     pub(crate) fn job(&self) -> &Job {
-        &self.setup.job
+        &self.job
     }
 
     #[inline]
@@ -194,14 +196,8 @@ impl ThreadState {
             pacing.set_window(window);
         }
         if let Some(pauses) = &self.pauses {
-            pauses.set_end(window.end);
+            pauses.set_end(window.last.min(window.end));
         }
-    }
-
-    /// Returns what wakes clients at their instants; None where they only wait for answers.
-    fn alarm(&self) -> Option<&Alarm> {
-        let pacing = self.pacing.as_ref().map(|pacing| &pacing.alarm);
-        pacing.or(self.pauses.as_ref().map(|pauses| &pauses.alarm))
     }
 
     fn report(&self, until: Ns, queue: Option<QueueLength>) {
@@ -220,8 +216,7 @@ impl ThreadState {
     }
 
     pub(crate) fn sample(&self, now: Ns) {
-        let spun = self.alarm().map_or(0, |alarm| alarm.spun.get());
-        self.watch.borrow_mut().sample(now, self.window.get(), spun);
+        self.watch.sample(now, self.window.get());
     }
 
     /// Abandons ops that are in flight for too long, and after the window's end connections that are not open.
@@ -337,14 +332,13 @@ impl ThreadState {
         self.abandon();
         self.report(Ns::MAX, None);
         let ended = self.now();
-        let spins = self.alarm().is_some();
         self.recorder.into_inner().finish(ended);
         ThreadCounts {
             ops_by_client: self.clients.iter().map(|client| client.ops.get()).collect(),
             ops_by_table: self.ops_by_table.into_iter().map(Cell::into_inner).collect(),
             ledger: self.ledger.into_inner(),
             failures: self.failures.into_inner(),
-            usage: vec![self.watch.into_inner().into_usage(spins)],
+            usage: self.watch.end_group(),
             ended,
             paced: self.pacing.map(|pacing| pacing.queues.into_inner().counts),
         }

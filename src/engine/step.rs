@@ -11,30 +11,29 @@ use tokio::task::JoinSet;
 
 use super::alarm::NEVER;
 use super::errors::{
-    ClientAction, EndReason, OpError, OpenError, OutageWatch, ScriptPart, abort_error, name_host,
+    ClientAction, EndReason, OpError, OpenError, ScriptPart, abort_error, name_host,
 };
+use super::group::{GroupSeen, compile_jobs};
 use super::job::{Job, engine_threads, queues};
 use super::op_share::SharedOps;
 use super::pacing::StepWindow;
 use super::part::{Elsewhere, PartChannels, broken, join, spawn};
 use super::reading::{ServerReading, ServerUse, guard};
 use super::setup::{
-    Go, MEASURED, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
-    ThreadMessage, tick,
+    Go, MEASURED, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadEvent, ThreadMessage,
+    add_entries, tick,
 };
 use super::silence::{SilenceWatch, left_behind, name_thread};
 use super::summarise::LiveLine;
-use super::{Counted, MeasuredStep, Observer, Readings, StepContext};
+use super::{MeasuredGroup, MeasuredStep, Observer, Readings, StepContext};
 use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Failure, Session};
-use crate::observe::{
-    ClientReading, ClientUse, Ns, Probe, RecordedInterval, Timeline, peak_resident_bytes, seconds,
-};
+use crate::observe::{ClientReading, ClientUse, Ns, Probe, RecordedInterval, peak_resident_bytes};
 use crate::plan::{AtEnd, Plan, Spread, limits};
 use crate::progress::Progress;
 use crate::stop::{locked, or_stop, within};
-use crate::summary::{Outcome, SettingChange, TableOps, in_queues};
+use crate::summary::{Outcome, SettingChange, in_queues};
 use crate::terms::{add, counted};
 
 /// The longest interval between two reports of a thread, for the live line and the watch over silence.
@@ -51,16 +50,17 @@ pub async fn run_step(
     control: &mut Option<Session>,
     progress: &mut Progress,
 ) -> Result<MeasuredStep> {
-    let (setup, channels) = setup(context);
+    let (setups, channels) = setup(context)?;
+    let setup = &setups[0];
     let handles = match context.elsewhere {
-        None => spawn(&setup, &(0..setup.job.threads).collect::<Vec<usize>>())?,
+        None => spawn(&setups, &(0..setup.job.threads).collect::<Vec<usize>>())?,
         Some(elsewhere) => {
-            (elsewhere.open)(PartChannels::new(&setup));
+            (elsewhere.open)(PartChannels::new(setup));
             Vec::new()
         }
     };
     let go = channels.go.clone();
-    let run = Running::new(context, progress, setup, channels).run(control).await;
+    let run = Running::new(context, progress, setups, channels).run(control).await;
     // Those that still open connections or wait for the start go, too.
     go.send_replace(Go::Cancel);
     let lost = run.as_ref().map_or(&[][..], |run| &run.lost);
@@ -101,9 +101,10 @@ struct Channels {
     events: mpsc::UnboundedReceiver<ThreadMessage>,
 }
 
-fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
+fn setup(context: &StepContext<'_>) -> Result<(Vec<Arc<StepSetup>>, Channels)> {
     let StepContext { plan, step, .. } = *context;
-    let job = Job::new(plan, context.spread, context.tables, step);
+    let jobs = compile_jobs(context)?;
+    let job = Arc::clone(&jobs[0]);
     let warmup = plan.warmup.as_nanos() as Ns;
     // An open loop's window begins when the backlog of its warm-up is gone.
     let start = if step.rate.is_some() && warmup > 0 { NEVER } else { warmup };
@@ -117,8 +118,9 @@ fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
         events,
     };
     let setup = StepSetup {
+        group: MEASURED,
         link: context.link.clone(),
-        logins: Semaphore::new(limits::CONNECTS_AT_ONCE),
+        logins: Arc::new(Semaphore::new(limits::CONNECTS_AT_ONCE)),
         // An even part of a longer one.
         interval: interval / interval.div_ceil(look).max(1),
         opening: Instant::now(),
@@ -132,7 +134,12 @@ fn setup(context: &StepContext<'_>) -> (Arc<StepSetup>, Channels) {
         job,
         names: Arc::default(),
     };
-    (Arc::new(setup), channels)
+    let of_group = |(group, job): (u8, &Arc<Job>)| {
+        // Only the measured clients share a number of ops.
+        let grants = if group == MEASURED { setup.grants.clone() } else { Vec::new() };
+        Arc::new(StepSetup { group, job: Arc::clone(job), grants, ..setup.clone() })
+    };
+    Ok(((MEASURED..).zip(&jobs).map(of_group).collect(), channels))
 }
 
 struct Running<'a> {
@@ -143,10 +150,11 @@ struct Running<'a> {
     origin: Instant,
     /// A server that has not answered anybody for so long hangs.
     silence: Duration,
-    timeline: Timeline,
     line: LiveLine<'a>,
     seen: ObservedSoFar,
     setup: Arc<StepSetup>,
+    /// The measured one first.
+    groups: Vec<GroupSeen>,
     channels: Channels,
 }
 
@@ -154,14 +162,10 @@ struct Running<'a> {
 struct ObservedSoFar {
     opened: u32,
     waiting: bool,
-    /// Threads whose open loop may begin its window.
+    /// Threads of groups whose open loop may begin its window.
     warm: usize,
-    ops: u64,
-    errors: u64,
-    outages: OutageWatch,
     reopened: Arc<Notify>,
     queues: Vec<QueueLength>,
-    done: Vec<ThreadCounts>,
     /// Sources that are gone with what they counted.
     lost: Vec<usize>,
     silence: SilenceWatch,
@@ -173,11 +177,9 @@ struct ObservedSoFar {
 
 impl ObservedSoFar {
     fn new(plan: &Plan, threads: usize) -> ObservedSoFar {
-        let pause = plan.think.map_or(0, |think| think.as_nanos() as Ns);
-        let outages = OutageWatch::new(threads, pause);
         let queues = vec![QueueLength::default(); threads];
         let silence = SilenceWatch::new(plan.script.is_some(), threads);
-        ObservedSoFar { outages, queues, silence, ..ObservedSoFar::default() }
+        ObservedSoFar { queues, silence, ..ObservedSoFar::default() }
     }
 }
 
@@ -185,13 +187,13 @@ impl<'a> Running<'a> {
     fn new(
         context: &'a StepContext<'a>,
         progress: &'a mut Progress,
-        setup: Arc<StepSetup>,
+        setups: Vec<Arc<StepSetup>>,
         channels: Channels,
     ) -> Running<'a> {
         let StepContext { plan, step, .. } = *context;
-        let entry = plan.interval.as_nanos() as Ns;
-        let mut timeline = Timeline::new(setup.sources, setup.job.timed_statements, entry);
-        timeline.log.clone_from(&context.log);
+        let setup = Arc::clone(&setups[0]);
+        let mut groups: Vec<GroupSeen> = setups.into_iter().map(GroupSeen::new).collect();
+        groups[0].timeline.log.clone_from(&context.log);
         let seen = ObservedSoFar::new(plan, setup.sources);
         let mut beside = JoinSet::new();
         beside.spawn(tick(channels.window.clone()));
@@ -206,18 +208,7 @@ impl<'a> Running<'a> {
         let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
         let mut line = LiveLine::new(plan, step, context.later);
         line.hosts = context.elsewhere.map(Elsewhere::describe);
-        Running {
-            context,
-            beside,
-            progress,
-            origin,
-            silence,
-            timeline,
-            line,
-            seen,
-            setup,
-            channels,
-        }
+        Running { context, beside, progress, origin, silence, line, seen, setup, groups, channels }
     }
 
     async fn run(mut self, control: &mut Option<Session>) -> Result<MeasuredStep> {
@@ -270,6 +261,11 @@ impl<'a> Running<'a> {
         let own_first = own_first?;
         self.window_ends().await?;
         let own = ClientReading::now(probe).since(&own_first);
+        self.end_beside();
+        if context.plan.stop.ops().is_some() {
+            // The server's counters have the ops of all groups.
+            self.drain().await?;
+        }
         // Boxed: a step keeps no room for it.
         let reading = Box::pin(async {
             let mut last = ServerReading::take(control, probe).await;
@@ -277,8 +273,16 @@ impl<'a> Running<'a> {
             last
         });
         let mut last = self.take_during(reading).await?;
-        // A signal now ends the sweep, not this step: its window is whole.
-        while !self.all_done() {
+        self.drain().await?;
+        last.count_own(control).await;
+        self.judge(true);
+        self.progress.clear();
+        Ok(self.into_run(started_at, own, last.since(&first, probe, window_start)))
+    }
+
+    /// Waits for the threads of all groups. A signal now ends the sweep, not this step: its window is whole.
+    async fn drain(&mut self) -> Result<()> {
+        while !self.groups.iter().all(|group| self.has_ended(group)) {
             let (silent, until) = self.next_silent();
             tokio::select! {
                 biased;
@@ -286,15 +290,24 @@ impl<'a> Running<'a> {
                 () = tokio::time::sleep_until(until.into()), if silent.is_some() => self.leave_behind(silent),
             }
         }
-        last.count_own(control).await;
-        self.judge(true);
-        self.progress.clear();
-        Ok(self.into_run(started_at, own, last.since(&first, probe, window_start)))
+        Ok(())
+    }
+
+    /// Ends the groups beside, where the measured clients have ended before the time.
+    fn end_beside(&self) {
+        if self.groups.len() > 1 {
+            let now = (self.origin.elapsed() + NOTICE).as_nanos() as Ns;
+            self.channels.window.send_modify(|window| {
+                window.last = now.min(window.last);
+                window.end = if window.end == NEVER { NEVER } else { now.min(window.end) };
+            });
+        }
     }
 
     /// Waits for all connections; returns false if a host is lost before, which ends the step.
     async fn open(&mut self) -> Result<bool> {
-        while self.seen.opened < self.setup.job.step.clients {
+        let all = self.groups.iter().map(|group| group.setup.job.step.clients).sum();
+        while self.seen.opened < all {
             let context = self.context;
             let told = or_stop(&context.link.stop, async { Ok(self.opening_event().await) }).await;
             self.take(told.map_err(|error| error.context("opening connections"))?)?;
@@ -365,8 +378,13 @@ impl<'a> Running<'a> {
         }
     }
 
+    /// Returns whether the measured clients have ended.
     fn all_done(&self) -> bool {
-        self.seen.done.len() + self.seen.lost.len() >= self.setup.sources
+        self.has_ended(&self.groups[0])
+    }
+
+    fn has_ended(&self, group: &GroupSeen) -> bool {
+        group.done.len() + self.seen.lost.len() >= self.setup.sources
     }
 
     async fn follow(&mut self, until: Instant) -> Result<()> {
@@ -382,7 +400,8 @@ impl<'a> Running<'a> {
                         silence = Instant::now() + self.silence;
                     }
                     // An early end may lie before the edge that is waited for.
-                    let warm = self.window_start() == NEVER && self.seen.warm >= self.setup.sources;
+                    let all = self.setup.sources * self.groups.len();
+                    let warm = self.window_start() == NEVER && self.seen.warm >= all;
                     if warm || (interruptible && self.seen.early.is_some()) {
                         break;
                     }
@@ -435,7 +454,8 @@ impl<'a> Running<'a> {
 
     /// Takes one event; says whether it shows that the server answers, or is not asked.
     fn take(&mut self, message: Option<ThreadMessage>) -> Result<bool> {
-        let ThreadMessage { thread, group: _, event } = message.ok_or_else(broken)?;
+        let ThreadMessage { thread, group, event } = message.ok_or_else(broken)?;
+        let at = usize::from(group);
         self.explain_wait();
         self.seen.silence.hear(thread);
         match event {
@@ -453,7 +473,7 @@ impl<'a> Running<'a> {
                 if let Some((action, failure)) = refused.map(|refused| *refused) {
                     self.tell_end(&EndReason::Client(action, failure));
                 }
-                let error = self.on_host(thread, error);
+                let error = self.in_group(group, self.on_host(thread, error));
                 return Err(match self.seen.opened {
                     0 => error,
                     opened => error.context(format!("after {}", counted(opened, "connection"))),
@@ -461,15 +481,15 @@ impl<'a> Running<'a> {
             }
             ThreadEvent::Interval(interval) => {
                 let (ops, errors) = (interval.ops, interval.errors);
-                (self.seen.ops, self.seen.errors) =
-                    (self.seen.ops + ops, self.seen.errors + errors);
+                let of = &mut self.groups[at];
+                (of.ops, of.errors) = (of.ops + ops, of.errors + errors);
                 let answers = interval.events.as_ref().map_or(0, |events| events.answers());
                 if let (Some(all), Some(observer)) = (self.context.elsewhere, self.context.observer)
                 {
                     observer.host_interval(&all.names[thread], &interval);
                 }
-                let complete = self.timeline.add(thread, *interval);
-                self.complete(&complete);
+                let complete = of.timeline.add(thread, *interval);
+                self.complete(group, &complete);
                 self.progress.measuring(|| self.line.state(*self.channels.window.borrow()));
                 self.judge(false);
                 return Ok(ops + errors + answers > 0);
@@ -482,23 +502,28 @@ impl<'a> Running<'a> {
                     let action = ClientAction::Script(*part, words.clone());
                     self.tell_end(&EndReason::Client(action, Failure::Lost(String::new())));
                 }
-                let plan = &self.context.plan;
-                let error =
-                    abort_error(client, &error, plan.policy.on_error, plan.workload.built_in);
+                let job = Arc::clone(&self.groups[at].setup.job);
+                let (policy, built_in) = (job.plan.policy, job.plan.workload.built_in);
+                let client = job.first_client + client;
+                let error = abort_error(client, &error, policy.on_error, built_in);
+                let error = self.in_group(group, error);
                 self.end_early(Outcome::Aborted, self.on_host(thread, error));
             }
             ThreadEvent::Done(mut counts) => {
                 if let Some(all) = self.context.elsewhere {
                     counts.failures.name_host(&all.names[thread]);
                 }
-                self.seen.done.push(*counts);
-                self.seen.silence.end(thread);
-                let complete = self.timeline.thread_done(thread);
-                self.complete(&complete);
+                let of = &mut self.groups[at];
+                of.done.push(*counts);
+                let complete = of.timeline.thread_done(thread);
+                if group == MEASURED {
+                    self.seen.silence.end(thread);
+                }
+                self.complete(group, &complete);
             }
             ThreadEvent::Service(report) => {
                 let asleep = report.asleep;
-                self.take_report(thread, report);
+                self.take_report(thread, group, report);
                 return Ok(asleep);
             }
             ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
@@ -523,9 +548,10 @@ impl<'a> Running<'a> {
     fn lose(&mut self, source: usize) {
         self.seen.lost.push(source);
         self.seen.silence.end(source);
-        self.seen.outages.report(source, (Ns::MAX, 0), Vec::new(), Ns::MAX);
-        let complete = self.timeline.thread_done(source);
-        self.complete(&complete);
+        for group in 0..self.groups.len() {
+            let complete = self.groups[group].lose(source);
+            self.complete(group as u8, &complete);
+        }
     }
 
     /// Returns the thread that is left behind next, and when.
@@ -547,6 +573,15 @@ impl<'a> Running<'a> {
         self.lose(thread);
     }
 
+    /// Names the group of an error that is not of the measured clients.
+    fn in_group(&self, group: u8, error: Error) -> Error {
+        let beside = usize::from(group).checked_sub(1);
+        match beside.map(|at| self.context.plan.groups[at].name) {
+            Some(name) => error.context(format!("group {name}")),
+            None => error,
+        }
+    }
+
     fn on_host(&self, source: usize, error: Error) -> Error {
         match self.context.elsewhere {
             Some(all) => error.context(&all.names[source]),
@@ -566,15 +601,17 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn take_report(&mut self, thread: usize, report: ServiceReport) {
+    fn take_report(&mut self, thread: usize, group: u8, report: ServiceReport) {
         let ServiceReport { until, ops, mut seen, queue, asleep: _, errors } = report;
-        self.context.observer.iter().for_each(|observer| observer.errors(thread, &errors));
+        if let Some(observer) = self.context.observer.filter(|_| group == MEASURED) {
+            observer.errors(thread, &errors);
+        }
         if let Some(all) = self.context.elsewhere {
             name_host(&mut seen, &all.names[thread]);
         }
         let end = self.window_end();
-        self.seen.outages.report(thread, (until, ops), seen, end);
-        let Some(queue) = queue else { return };
+        self.groups[usize::from(group)].outages.report(thread, (until, ops), seen, end);
+        let Some(queue) = queue.filter(|_| group == MEASURED) else { return };
         self.seen.queues[thread] = queue;
         if self.context.plan.rules.queue_max.is_some_and(|max| queue.waiting > max) {
             self.tell_end(&EndReason::Queue);
@@ -587,8 +624,11 @@ impl<'a> Running<'a> {
         self.context.observer.iter().for_each(|observer| observer.end(reason));
     }
 
-    fn complete(&mut self, intervals: &[RecordedInterval]) {
-        self.line.add(intervals);
+    fn complete(&mut self, group: u8, intervals: &[RecordedInterval]) {
+        self.line.add(group, intervals);
+        if group != MEASURED {
+            return;
+        }
         let Some(observer) = self.context.observer else { return };
         let mut queue = QueueLength::default();
         for of in &self.seen.queues {
@@ -599,14 +639,15 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Ends a step with more errors than `--max-errors` allows; `last` where no more follow.
+    /// Ends a step of which a group has more errors than `--max-errors` allows; `last` where no more follow.
     fn judge(&mut self, last: bool) {
-        let (ops, errors) = (self.seen.ops, self.seen.errors);
-        let max = self.context.plan.policy.errors_max;
-        if let Some(max) = max.filter(|max| max.exceeded(errors, ops, last)) {
-            let all = ops + errors;
+        let Some(max) = self.context.plan.policy.errors_max else { return };
+        let exceeds = |group: &GroupSeen| max.exceeded(group.errors, group.ops, last);
+        if let Some(of) = self.groups.iter().find(|group| exceeds(group)) {
+            let (errors, all) = (of.errors, of.ops + of.errors);
             let text = format!("{errors} of {all} ops failed, and --max-errors is {max}");
             let error = Error::failed(text).hint("the summary's totals.errors has them by code");
+            let error = self.in_group(of.setup.group, error);
             self.end_early(Outcome::Aborted, error);
         }
     }
@@ -633,32 +674,34 @@ impl<'a> Running<'a> {
         server: ServerUse,
     ) -> MeasuredStep {
         let (window_start, decided) = (self.window_start(), self.window_end());
-        let merged = self.seen.done.into_iter().reduce(ThreadCounts::merge);
-        // All that counted may be lost.
-        let nothing = || ThreadCounts { ops_by_client: vec![0], ..ThreadCounts::default() };
-        let mut counts = merged.unwrap_or_else(nothing);
-        // With --ops the window ends with the last answer.
-        let window_end = if decided == NEVER { counts.ended } else { decided };
-        let outages = self.seen.outages.finish(window_end, &self.timeline.entries);
+        let origin = (started_at, client.cost);
+        let mut measured = std::mem::take(&mut self.groups).into_iter().map(|mut seen| {
+            let mut counts = seen.take_counts();
+            // With --ops the window ends with the last answer.
+            let window_end = if decided == NEVER { counts.ended } else { decided };
+            let outages = seen.outages.finish(window_end, &seen.timeline.entries);
+            let job = Arc::clone(&seen.setup.job);
+            let length = window_end.saturating_sub(window_start);
+            let counted = seen.count(origin, length, &mut counts);
+            (job, counted, counts, outages)
+        });
+        let (_, counted, mut counts, outages) = measured.next().expect("the measured group");
+        let mut groups = Vec::new();
+        for (group, (job, counted, of, outages)) in self.context.plan.groups.iter().zip(measured) {
+            // A thread has its usage with the last of its groups.
+            counts.usage.extend(of.usage.iter().cloned());
+            add_entries(&mut counts.ledger, &of.ledger);
+            let (plan, step, spread, counts) = (job.plan.clone(), job.step, job.spread, of);
+            let name = group.name;
+            groups.push(MeasuredGroup { name, plan, step, spread, counted, counts, outages });
+        }
         let end = self.seen.early.map_or((Outcome::Completed, None), |(end, why)| (end, Some(why)));
-        let tables = self.context.tables.count as usize;
-        counts.ledger.truncate(tables);
-        let by_table = counts.ledger.iter().zip(&counts.ops_by_table);
-        let per_table =
-            by_table.map(|(of, ops)| TableOps { table: of.table.clone(), ops: *ops }).collect();
         let (status, probed) = server;
-        let counted = Counted {
-            started_at,
-            measured_s: seconds(window_end.saturating_sub(window_start)),
-            cost: client.cost,
-            timeline: self.timeline,
-            errors: counts.failures.take_errors(),
-            per_table,
-        };
         let (max_rss_bytes, changed) = (peak_resident_bytes(), self.seen.changed);
         let readings = Readings { client, max_rss_bytes, status, probed, changed };
         let lost = self.seen.lost;
-        MeasuredStep { outages, lost, ..MeasuredStep::new(end, counted, counts, readings) }
+        let step = MeasuredStep::new(end, counted, counts, readings);
+        MeasuredStep { outages, groups, lost, ..step }
     }
 }
 

@@ -9,7 +9,7 @@ use super::job::{KINDS, engine_threads, queues};
 use super::pacing::{LATE, PacingCounts, StepWindow};
 use super::self_watch::turns_of_all;
 use super::setup::ThreadCounts;
-use super::{MeasuredStep, per_s};
+use super::{Counted, MeasuredGroup, MeasuredStep, per_s};
 use crate::error::plain;
 use crate::judge::changed_after;
 use crate::judge::thresholds::{BACKLOG_MAX, LATE_READING, THIRD_MIN};
@@ -17,7 +17,7 @@ use crate::mysql::Tables;
 use crate::observe::{
     ClientUse, EventCounts, NamedOps, Ns, Paced, RecordedInterval, Times, host, seconds,
 };
-use crate::plan::{Arrival, Plan, ScriptIdentity, Spread, Step, StopAt, units};
+use crate::plan::{Arrival, Group, Plan, ScriptIdentity, Spread, Step, StopAt, units};
 use crate::progress::Measuring;
 use crate::stats::{self, is_scarce};
 use crate::summary::{self, Ceiling, ErrorCount, Interval, Phase, TurnDelay};
@@ -110,66 +110,91 @@ pub(crate) fn plan(
     }
 }
 
+fn totals(counted: &Counted, counts: &ThreadCounts) -> summary::Totals {
+    let (window, paced) = (&counted.timeline.window, counts.paced);
+    let events = window.events.as_deref();
+    let statements = events.map_or(window.statements, EventCounts::statements);
+    let by_client = || counts.ops_by_client.iter().copied();
+    let ops: Vec<f64> = by_client().map(|ops| ops as f64).collect();
+    summary::Totals {
+        ops: window.ops,
+        statements,
+        tps: per_s(window.ops, counted.measured_s),
+        qps: per_s(statements, counted.measured_s),
+        rows: window.rows,
+        unmatched: Some(window.unmatched),
+        errors: counted.errors.clone(),
+        retried: events.map(|events| events.ignored),
+        reconnects: counts.failures.reconnects,
+        in_doubt: counts.failures.in_doubt,
+        abandoned: counts.abandoned(),
+        backlog: paced.map(|counts| counts.backlog),
+        intended: paced.map(|counts| counts.intended),
+        warmup_left: paced.map(|counts| counts.warmup_left),
+        warmup_late_us: paced.map(|counts| counts.warmup_late as f64 / 1e3),
+        per_table: counted.per_table.clone(),
+        per_client: summary::PerClient {
+            ops_min: by_client().min().expect("a group has clients"),
+            ops_median: stats::median(&ops).expect("a group has clients"),
+            ops_max: by_client().max().expect("a group has clients"),
+        },
+    }
+}
+
+/// `of_script`: the statements are those of a script, of which the kinds are known alone.
+fn latency(counted: &Counted, counts: &ThreadCounts, of_script: bool) -> summary::Latency {
+    let window = &counted.timeline.window;
+    // An open loop has them even where nothing was issued.
+    let paced = |times: fn(&Paced) -> &Times| {
+        let known = window.paced.as_ref().map(|paced| times(paced).distribution());
+        counts.paced.map(|_| known.unwrap_or_else(|| Times::new().distribution()))
+    };
+    let of_statement = |(statement, times): (u32, &Times)| summary::StatementLatency {
+        statement,
+        service: times.distribution(),
+    };
+    let of_kind = |(kind, times): (&str, &Times)| summary::KindLatency {
+        kind: kind.to_owned(),
+        service: times.distribution(),
+    };
+    let (all, none) = (&window.by_statement[..], &[][..]);
+    let (statements, kinds) = if of_script { (none, all) } else { (all, none) };
+    summary::Latency {
+        service: window.service.distribution(),
+        response: paced(|paced| &paced.response),
+        wait: paced(|paced| &paced.wait),
+        failed: window.failed.distribution(),
+        in_doubt: Some(counts.failures.window_in_doubt),
+        abandoned: Some(counts.failures.window_abandoned),
+        by_statement: (0..).zip(statements).map(of_statement).collect(),
+        by_kind: KINDS.into_iter().zip(kinds).map(of_kind).collect(),
+    }
+}
+
+pub(crate) fn describe_group(group: &MeasuredGroup) -> summary::Group {
+    let MeasuredGroup { plan, step, counted, counts, .. } = group;
+    summary::Group {
+        name: group.name.to_string(),
+        workload: workload(plan, group.spread).into(),
+        clients: step.clients,
+        rate: step.rate,
+        arrival: step.rate.map(|_| plan.arrival),
+        think_s: plan.think.map(|think| think.as_secs_f64()),
+        measured_s: counted.measured_s,
+        totals: totals(counted, counts),
+        latency: latency(counted, counts, false),
+        outages: group.outages.clone(),
+    }
+}
+
 impl MeasuredStep {
     pub(crate) fn totals(&self) -> summary::Totals {
-        let (window, paced) = (&self.counted.timeline.window, self.counts.paced);
-        let events = window.events.as_deref();
-        let statements = events.map_or(window.statements, EventCounts::statements);
-        let by_client = || self.counts.ops_by_client.iter().copied();
-        let ops: Vec<f64> = by_client().map(|ops| ops as f64).collect();
-        summary::Totals {
-            ops: window.ops,
-            statements,
-            tps: per_s(window.ops, self.counted.measured_s),
-            qps: per_s(statements, self.counted.measured_s),
-            rows: window.rows,
-            unmatched: Some(window.unmatched),
-            errors: self.counted.errors.clone(),
-            retried: events.map(|events| events.ignored),
-            reconnects: self.counts.failures.reconnects,
-            in_doubt: self.counts.failures.in_doubt,
-            abandoned: self.abandoned(),
-            backlog: paced.map(|counts| counts.backlog),
-            intended: paced.map(|counts| counts.intended),
-            warmup_left: paced.map(|counts| counts.warmup_left),
-            warmup_late_us: paced.map(|counts| counts.warmup_late as f64 / 1e3),
-            per_table: self.counted.per_table.clone(),
-            per_client: summary::PerClient {
-                ops_min: by_client().min().expect("a step has clients"),
-                ops_median: stats::median(&ops).expect("a step has clients"),
-                ops_max: by_client().max().expect("a step has clients"),
-            },
-        }
+        totals(&self.counted, &self.counts)
     }
 
     /// `of_script`: the statements are those of a script, of which the kinds are known alone.
     pub(crate) fn latency(&self, of_script: bool) -> summary::Latency {
-        let window = &self.counted.timeline.window;
-        // An open loop has them even where nothing was issued.
-        let paced = |times: fn(&Paced) -> &Times| {
-            let known = window.paced.as_ref().map(|paced| times(paced).distribution());
-            self.counts.paced.map(|_| known.unwrap_or_else(|| Times::new().distribution()))
-        };
-        let of_statement = |(statement, times): (u32, &Times)| summary::StatementLatency {
-            statement,
-            service: times.distribution(),
-        };
-        let of_kind = |(kind, times): (&str, &Times)| summary::KindLatency {
-            kind: kind.to_owned(),
-            service: times.distribution(),
-        };
-        let (all, none) = (&window.by_statement[..], &[][..]);
-        let (statements, kinds) = if of_script { (none, all) } else { (all, none) };
-        summary::Latency {
-            service: window.service.distribution(),
-            response: paced(|paced| &paced.response),
-            wait: paced(|paced| &paced.wait),
-            failed: window.failed.distribution(),
-            in_doubt: Some(self.counts.failures.window_in_doubt),
-            abandoned: Some(self.unfinished()),
-            by_statement: (0..).zip(statements).map(of_statement).collect(),
-            by_kind: KINDS.into_iter().zip(kinds).map(of_kind).collect(),
-        }
+        latency(&self.counted, &self.counts, of_script)
     }
 
     /// Lists the ops that a script gave a name, by name.
@@ -235,6 +260,7 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
     let incomplete = "not the number of rows that complete tables give";
     let has_wrong = run.counted.errors.iter().any(|error| error.class == ErrorClass::Wrong);
     let reconnects = run.counts.failures.reconnects;
+    let abandoned = run.counts.abandoned();
     let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
     let untouched = run.counted.per_table.iter().any(|table| table.ops == 0);
     let all = [
@@ -242,10 +268,11 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
         host::recorded().map(|root| {
             finding!(RecordedHost, host::ROOT_VARIABLE, plain(&root.to_string_lossy()))
         }),
-        (errors > 0).then(|| finding!(Errors, errors, most_frequent(&run.counted.errors))),
+        (errors > 0)
+            .then(|| finding!(Errors, errors, most_frequent(&run.counted.errors), OF_MEASURED)),
         (retried > 0).then(|| finding!(Retried, retried)),
         (unexpected > 0 && !has_wrong).then(|| finding!(WrongAnswers, unexpected, incomplete)),
-        (run.abandoned() > 0).then(|| finding!(Abandoned, run.abandoned())),
+        (abandoned > 0).then(|| finding!(Abandoned, abandoned)),
         (reconnects > 0).then(|| finding!(Reconnects, reconnects)),
         (!run.outages.is_empty()).then(|| finding!(Outages, run.outages.len(), longest)),
         readings.status.is_none().then(|| finding!(NoStatus)),
@@ -254,24 +281,49 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
     ];
     let mut found: Vec<Finding> = all.into_iter().flatten().collect();
     found.extend(changed_after(readings.changed.as_deref()));
-    if let (Some(rate), Some(counts)) = (step.rate, &run.counts.paced) {
-        let most = rate * plan.warmup.as_secs_f64() / LATE as f64;
-        let usual_us = window.paced.as_ref().and_then(|paced| paced.response.percentile_us(99.0));
-        found.extend(warmup_finding(counts, most.max(f64::from(step.clients)), usual_us));
-        let waiting = counts.behind.max(counts.backlog as f64);
-        let grew = grew(&run.counted.timeline.entries);
-        let even = plan.arrival == Arrival::Uniform;
-        let measured_s = run.counted.measured_s;
-        if measured_s > 0.0 && backlog(waiting, counts.intended, step.clients, even, grew) {
-            found.push(finding!(NotSustained, per_s(window.ops, measured_s), rate, waiting));
-        }
-    }
+    found.extend(of_pacing(&run.counted, &run.counts, (plan, step), OF_MEASURED));
+    found.extend(run.groups.iter().flat_map(findings_of_group));
     // The cost of an op on the server's host is known from its first reading on.
     let first_s = readings.probed.as_ref().map(|probed| probed.first_s);
     if let Some(first_s) = first_s.filter(|s| *s > LATE_READING * run.counted.measured_s) {
         found.push(finding!(LateReading, first_s));
     }
     found
+}
+
+/// Stands for the measured clients in findings that may be of a group beside.
+const OF_MEASURED: Option<String> = None;
+
+fn findings_of_group(group: &MeasuredGroup) -> Vec<Finding> {
+    let MeasuredGroup { counted, counts, plan, step, .. } = group;
+    let name = Some(group.name.to_string());
+    let of_ops = counted.errors.iter().filter(|error| error.is_of_op());
+    let errors: u64 = of_ops.map(|error| error.count).sum();
+    let all = most_frequent(&counted.errors);
+    let errors = (errors > 0).then(|| finding!(Errors, errors, all, name.clone()));
+    errors.into_iter().chain(of_pacing(counted, counts, (plan, step), name)).collect()
+}
+
+/// Finds that a paced group did not reach its rate, or began its window late.
+fn of_pacing(
+    counted: &Counted,
+    counts: &ThreadCounts,
+    (plan, step): (&Plan, &Step),
+    group: Option<String>,
+) -> Vec<Finding> {
+    let Some((rate, counts)) = step.rate.zip(counts.paced.as_ref()) else { return Vec::new() };
+    let (window, measured_s) = (&counted.timeline.window, counted.measured_s);
+    let most = rate * plan.warmup.as_secs_f64() / LATE as f64;
+    let usual_us = window.paced.as_ref().and_then(|paced| paced.response.percentile_us(99.0));
+    let most = most.max(f64::from(step.clients));
+    let late = warmup_finding(counts, most, usual_us, group.clone());
+    let waiting = counts.behind.max(counts.backlog as f64);
+    let grew = grew(&counted.timeline.entries);
+    let even = plan.arrival == Arrival::Uniform;
+    let missed = measured_s > 0.0 && backlog(waiting, counts.intended, step.clients, even, grew);
+    let missed =
+        missed.then(|| finding!(NotSustained, per_s(window.ops, measured_s), rate, waiting, group));
+    late.into_iter().chain(missed).collect()
 }
 
 fn most_frequent(errors: &[ErrorCount]) -> String {
@@ -288,12 +340,17 @@ fn most_frequent(errors: &[ErrorCount]) -> String {
 
 /// Finds what the window took over from its warm-up, if that is worth a word: some arrivals always wait
 /// by chance, so it takes more than `most` of them, or a wait that is longer than is usual later.
-fn warmup_finding(counts: &PacingCounts, most: f64, usual_us: Option<f64>) -> Option<Finding> {
+fn warmup_finding(
+    counts: &PacingCounts,
+    most: f64,
+    usual_us: Option<f64>,
+    group: Option<String>,
+) -> Option<Finding> {
     let left = counts.warmup_left as f64;
     let late_us = counts.warmup_late as f64 / 1e3;
     let late = usual_us.is_some_and(|usual_us| late_us > usual_us);
-    let late = late.then(|| finding!(WarmupLate, left, late_us));
-    if left > most { Some(finding!(WarmupBacklog, left)) } else { late }
+    let late = late.then(|| finding!(WarmupLate, left, late_us, group.clone()));
+    if left > most { Some(finding!(WarmupBacklog, left, group)) } else { late }
 }
 
 /// Decides whether so many arrivals wait for another reason than chance. Random ones come in bursts of the
@@ -326,12 +383,15 @@ pub(crate) struct LiveLine<'a> {
     /// The hosts of the clients and their clocks, where there are several.
     pub hosts: Option<String>,
     seen: Option<RecordedInterval>,
+    /// The last interval of each group beside.
+    beside: Vec<Option<RecordedInterval>>,
     window_ops: u64,
 }
 
 impl LiveLine<'_> {
     pub(crate) fn new<'a>(plan: &'a Plan, step: &'a Step, later: Option<Duration>) -> LiveLine<'a> {
-        LiveLine { plan, step, later, hosts: None, seen: None, window_ops: 0 }
+        let beside = vec![None; plan.groups.len()];
+        LiveLine { plan, step, later, hosts: None, seen: None, beside, window_ops: 0 }
     }
 
     fn head(&self) -> String {
@@ -343,10 +403,16 @@ impl LiveLine<'_> {
     }
 
     pub(crate) fn opening(&self, opened: u32) -> String {
-        format!("{}: opened {opened} of {} connections", self.head(), self.step.clients)
+        let all = self.step.clients + self.plan.clients_beside();
+        format!("{}: opened {opened} of {all} connections", self.head())
     }
 
-    pub(crate) fn add(&mut self, intervals: &[RecordedInterval]) {
+    pub(crate) fn add(&mut self, group: u8, intervals: &[RecordedInterval]) {
+        if let Some(at) = usize::from(group).checked_sub(1) {
+            let last = intervals.iter().rfind(|interval| interval.end > interval.start);
+            self.beside[at] = last.cloned().or_else(|| self.beside[at].take());
+            return;
+        }
         for interval in intervals {
             if interval.phase == Phase::Measure {
                 self.window_ops += interval.ops;
@@ -383,15 +449,28 @@ impl LiveLine<'_> {
         };
         let (p50, p99, n) = (time(50.0), time(99.0), seen.errors);
         let open = self.step.rate.map_or_else(String::new, |_| format!(", {done}"));
+        let beside = self.beside_in_words();
         let ms = |text: &str| text.trim_end_matches(" ms").to_owned();
         let qps = per_s(seen.statements);
         Measuring {
-            short: format!("{head}: {doing}, {left}{open}"),
+            short: format!("{head}: {doing}, {left}{open}{beside}"),
             cells: vec![qps, ms(&p50), ms(&p99), n.to_string()],
             line: format!(
-                "{head}: {doing}, {left}, {done}, {name} time p50 {p50}, p99 {p99}, {n} errors"
+                "{head}: {doing}, {left}, {done}, {name} time p50 {p50}, p99 {p99}, {n} errors{beside}"
             ),
         }
+    }
+
+    /// Words the last interval of each group beside.
+    fn beside_in_words(&self) -> String {
+        let of = |(group, seen): (&Group, &Option<RecordedInterval>)| {
+            let seen = seen.as_ref()?;
+            let per_s = units::rate(seen.ops as f64 / seconds((seen.end - seen.start).max(1)));
+            let errors =
+                if seen.errors > 0 { format!(", {} errors", seen.errors) } else { String::new() };
+            Some(format!("; {} {per_s} ops/s{errors}", group.name))
+        };
+        self.plan.groups.iter().zip(&self.beside).filter_map(of).collect()
     }
 
     /// Names the phase, and what is left of it and of all steps.
@@ -437,13 +516,13 @@ mod tests {
         let of = |warmup_left, late_ms: u64| {
             let warmup_late = late_ms * 1_000_000;
             let counts = PacingCounts { warmup_left, warmup_late, ..PacingCounts::default() };
-            warmup_finding(&counts, 64.0, Some(2_000.0))
+            warmup_finding(&counts, 64.0, Some(2_000.0), OF_MEASURED)
         };
         assert_eq!(of(0, 0), None);
         assert_eq!(of(5, 1), None, "as others do");
         let late = of(5, 80).expect("later than they");
-        assert_eq!(late, finding!(WarmupLate, 5.0, 80_000.0));
-        assert_eq!(of(65, 80), Some(finding!(WarmupBacklog, 65.0)));
+        assert_eq!(late, finding!(WarmupLate, 5.0, 80_000.0, OF_MEASURED));
+        assert_eq!(of(65, 80), Some(finding!(WarmupBacklog, 65.0, OF_MEASURED)));
     }
 
     fn entry(response_p50_us: f64) -> Interval {
@@ -518,7 +597,7 @@ mod tests {
         let hosts =
             LiveLine { hosts: Some("c1, c2".to_owned()), ..LiveLine::new(&plan, &step, None) };
         assert!(hosts.opening(3).starts_with("[2/6] point-select 64 clients on c1, c2: "));
-        line.add(&intervals()[..2]);
+        line.add(0, &intervals()[..2]);
         assert_eq!(
             line.state(MINUTE).line,
             "[2/6] point-select 64 clients: measuring, 0:58 left, 750 QPS, service time p50 \
@@ -532,7 +611,7 @@ mod tests {
         let step =
             Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1, search: None };
         let mut line = LiveLine::new(&plan, &step, Some(Duration::from_mins(4)));
-        line.add(&intervals()[..2]);
+        line.add(0, &intervals()[..2]);
         let state = line.state(MINUTE);
         assert_eq!(
             state.short,
@@ -549,7 +628,7 @@ mod tests {
             Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1, search: None };
         let mut line = LiveLine::new(&plan, &step, None);
         // The second second has 500 ops.
-        line.add(&intervals()[1..2]);
+        line.add(0, &intervals()[1..2]);
         assert_eq!(line.state(MINUTE).cells[1..3], ["0.500", "-"], "too few beyond p99");
     }
 
@@ -559,7 +638,7 @@ mod tests {
         let step =
             Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1, search: None };
         let mut line = LiveLine::new(&plan, &step, None);
-        line.add(&intervals()[..1]);
+        line.add(0, &intervals()[..1]);
         assert!(line.state(MINUTE).line.contains("1000 of 9000"));
     }
 }

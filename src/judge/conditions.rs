@@ -9,9 +9,11 @@ use serde_json::Value;
 
 use crate::mysql::facts::without_advertisement;
 use crate::summary::{
-    Driver, HostFacts, HostState, Link, Outcome, Script, Server, Summary, durability,
+    Driver, Group, HostFacts, HostState, Link, Outcome, Script, Server, Summary, Workload,
+    durability,
 };
-use crate::terms::{is_identity, joined};
+use crate::terms::{self, is_identity, joined};
+use crate::workload::name_part;
 
 /// No frame of Ethernet is shorter: a statement is one at least each way.
 const FRAME_MIN_BYTES: u64 = 60;
@@ -91,6 +93,8 @@ conditions! {
     "script" Operation Differing All |s| s.workload.script.as_ref().map(script_files);
     "options of the script" Operation Differing All |s|
         s.workload.script.as_ref().map(script_options);
+    "groups beside" Operation Unless("none") All |s| or_none(groups(s));
+    "statements of groups beside" Operation Differing All |s| or_none(statements_of_groups(s));
     "transport" Measurement Always All |s| Some(&s.server.transport);
     "TLS" Measurement Unless("none") All |s| or_none(s.server.tls_cipher.as_ref());
     "warm-up" Measurement Always Sweeps |s| Some(seconds(s.plan.warmup_s));
@@ -369,6 +373,35 @@ fn script_options(script: &Script) -> String {
     let texts = Some(&script.texts).filter(|texts| !texts.is_empty());
     let texts = texts.map(|texts| format!("texts of hash {texts}"));
     joined(numbers.chain([texts]), ", ").unwrap_or_else(|| "none".to_owned())
+}
+
+fn groups(step: &Summary) -> Option<String> {
+    let group = |group: &Group| {
+        let Group { name, workload, clients, rate, arrival, think_s, .. } = group;
+        let who = format!("{name} ({}), {}", workload.name, terms::clients(*clients));
+        let rate = rate.zip(*arrival).map(|(rate, arrival)| format!("{rate}/s {arrival}"));
+        let think = think_s.map(|s| format!("think {}", seconds(s)));
+        joined([Some(who), rate, think], ", ")
+    };
+    joined(step.groups.iter().map(group), "; ")
+}
+
+fn statements_of_groups(step: &Summary) -> Option<String> {
+    let group = |Group { name, workload, .. }: &Group| {
+        let Workload { mode, distribution, spread, schema, .. } = &**workload;
+        let sql = each(&workload.statements, |one| format!("{} × {}", one.sql, one.repeat));
+        let options = workload.options.iter().map(|(name, value)| Some(format!("{name} {value}")));
+        let parameters = workload.transactions.as_ref().map(ToString::to_string);
+        let parameters = parameters.map(|text| format!("parameters {:016x}", name_part(&text)));
+        let how = Some(format!("{mode}, {distribution}, {spread}, {schema}"));
+        let script = workload
+            .script
+            .as_ref()
+            .map(|script| format!("{}, {}", script_files(script), script_options(script)));
+        let sql = Some(format!("{name}: {sql}"));
+        joined([sql, how, joined(options, ", "), parameters, script], ", ")
+    };
+    joined(step.groups.iter().map(group), "; ")
 }
 
 fn each<T>(all: &[T], text: fn(&T) -> String) -> String {

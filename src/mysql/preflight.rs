@@ -25,6 +25,8 @@ pub struct Needs<'a> {
     pub rows: Option<u64>,
     pub seed: u64,
     pub clients_max: u32,
+    /// Clients of groups beside these.
+    pub clients_beside: u32,
     /// Those of them that this process has.
     pub clients_here: u32,
     /// Statements that a client prepares for a table, and for how many tables, by the number of all; 0
@@ -32,6 +34,8 @@ pub struct Needs<'a> {
     pub statements: &'a (dyn Fn(u32) -> (u32, u32) + Sync),
     /// Statements work on rows that must be there: not all of them insert.
     pub rows_there: bool,
+    /// Statements that the clients of groups beside prepare in all, by the number of tables.
+    pub statements_beside: &'a (dyn Fn(u32) -> u64 + Sync),
     pub writes: bool,
     pub begins: bool,
     /// The longest time that an open connection may be idle.
@@ -487,7 +491,7 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
     let number = |name: &str| amount(seen, name);
     // Servers without a limit say 0; MariaDB says -1 for "nobody".
     let limit = |name: &str| number(name).filter(|limit| *limit != 0);
-    let clients = u64::from(needs.clients_max);
+    let clients = u64::from(needs.clients_max) + u64::from(needs.clients_beside);
     let (shown, spare) = (terms::clients(clients), SPARE_CONNECTIONS);
     if let Some((max, connected)) = number("max_connections").zip(number("Threads_connected")) {
         let (need, fit) = (clients + connected + spare, max.saturating_sub(connected + spare));
@@ -529,9 +533,10 @@ fn judge_statements(
     tables: u32,
     findings: &mut PreflightReport,
 ) {
+    let beside = (needs.statements_beside)(tables);
     let (statements, tables) = (needs.statements)(tables);
     let each = u64::from(statements) * u64::from(tables);
-    if each == 0 {
+    if each == 0 && beside == 0 {
         return;
     }
     let Some(max) = amount(seen, "max_prepared_stmt_count") else {
@@ -539,9 +544,12 @@ fn judge_statements(
     };
     let now = amount(seen, "Prepared_stmt_count").unwrap_or(0);
     let need = u64::from(needs.clients_max).saturating_mul(each).saturating_add(now);
+    let need = need.saturating_add(beside);
     let pinned = if tables == 1 { "" } else { ", or --spread pinned (one table a client)" };
     let (held, of) = (counted(statements, "statement"), counted(tables, "table"));
-    let sum = format!("{held} × {of} × {} + {now} prepared now", terms::clients(needs.clients_max));
+    let clients = terms::clients(needs.clients_max);
+    let beside = if beside > 0 { format!(" + {beside} beside") } else { String::new() };
+    let sum = format!("{held} × {of} × {clients}{beside} + {now} prepared now");
     let hint = format!(
         "SET GLOBAL max_prepared_stmt_count = {need} or more, or --statements text{pinned}"
     );
@@ -678,6 +686,8 @@ mod limits_tests {
             clients_here: 8,
             statements: &|_| (4, 2),
             rows_there: true,
+            statements_beside: &|_| 0,
+            clients_beside: 0,
             writes: true,
             begins: true,
             quiet_max: Duration::from_mins(1),

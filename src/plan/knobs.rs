@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::group::{Find, GroupKnobs, find_builtin, resolve};
 use super::value::{
     CharsetName, Clients, ErrorsMax, InsertBytes, Length, Names, OpCount, OptionValue, Phase,
     Rates, Repeats, RowCount, RowsOrAuto, TableCount, Threads, Whole, command, named,
@@ -127,6 +128,11 @@ pub struct Knobs {
     #[arg(long, value_name = "DURATION")]
     pub think: Option<Length<1>>,
 
+    /// Another workload beside it in all steps; several times: update-index,clients=4,rate=200
+    #[arg(long = "beside", value_name = "GROUP")]
+    #[serde(rename = "group")]
+    pub groups: Vec<GroupKnobs>,
+
     /// Find the highest rate at which this holds, such as p99<10ms; the first is --rate, else 1k;
     /// several times: all must hold
     #[arg(long, value_name = "CONDITION", value_parser = parse_level, conflicts_with_all = ["gates", "ops"])]
@@ -215,11 +221,11 @@ impl Knobs {
 
     /// `seed` is for keys without a seed. Refuses knobs that contradict each other, or the workload.
     pub(crate) fn resolve(self, workload: Workload, seed: u64) -> Result<Plan> {
-        self.located(workload, seed).map_err(|(_, error)| error)
+        self.located(workload, seed, &find_builtin).map_err(|(_, error)| error)
     }
 
-    /// Resolves the knobs; an error names its knob.
-    pub(super) fn located(self, workload: Workload, seed: u64) -> Located<Plan> {
+    /// Resolves the knobs; `find` finds the workloads of groups. An error names its knob.
+    pub(super) fn located(self, workload: Workload, seed: u64, find: &Find<'_>) -> Located<Plan> {
         let clients = self.clients();
         let start = self.slo.first().map_or_else(Vec::new, |_| vec![SLO_START]);
         let rates = self.rate.map_or(start, |rates| rates.0);
@@ -236,6 +242,7 @@ impl Knobs {
             let text = "--think is a pause of a closed loop, and a rate makes an open one";
             return Err(("think", Error::usage(text).hint("either --think, or --rate and --slo")));
         }
+        let groups = resolve(&self.groups, find, self.statements);
         // Statements that use new tables cannot be prepared before these exist.
         let mode = if workload.defines() { StatementMode::Text } else { StatementMode::Prepared };
         let plan = Plan {
@@ -272,7 +279,10 @@ impl Knobs {
             },
             rules: Rules::loadgen(),
             script: None,
+            groups: groups.map_err(|error| ("group", error))?,
         };
+        plan.check_groups().map_err(|error| ("group", error))?;
+        plan.check_gates(&self.gates).map_err(|error| ("gates", error))?;
         check_steps(plan.count_steps()).map_err(|error| ("clients", error))?;
         // Given tables can be checked without a server.
         let spread = plan.tables.map_or(Ok(()), |tables| plan.spread_over(tables).map(drop));

@@ -1,6 +1,7 @@
 //! The plan: all decisions before the first connection, and all defaults. Pure: no connection, no clock.
 
 pub mod experiment;
+pub mod group;
 pub mod knobs;
 pub(crate) mod limits;
 pub mod profile;
@@ -10,6 +11,7 @@ pub(crate) mod search;
 pub mod value;
 
 use std::fmt;
+use std::iter;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,17 +19,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use self::group::Group;
 pub use self::rules::{AfterError, AtEnd, Ignored, Rules};
 pub use self::script::{
     RandType, Script, ScriptIdentity, ScriptLine, ScriptLog, ScriptRandom, ScriptValue,
 };
 use self::value::{ErrorsMax, Scale};
 use crate::error::{Error, Result};
-use crate::terms::{self, Cell, Class};
+use crate::terms::{self, Cell, Class, Gate, GroupName};
 pub use crate::terms::{
     Ahi, Arrival, OnError, Order, Spread, SpreadChoice, StatementMode, Warm, units,
 };
-use crate::workload::{Distribution, Setting, Stream, Workload, seed_of};
+use crate::workload::{Distribution, Schema, Setting, Stream, Workload, seed_of};
 
 pub(crate) mod defaults {
     pub(crate) const OUT: &str = "results";
@@ -88,6 +91,9 @@ pub struct Plan {
     /// What clients do instead of the workload. Other hosts get it beside the plan.
     #[serde(skip)]
     pub script: Option<Arc<Script>>,
+    /// Those beside the measured clients. Skipped if there are none: older resume keys stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
 }
 
 fn serialize_display<T: fmt::Display, S: Serializer>(
@@ -246,6 +252,98 @@ impl Plan {
         self.clients.iter().copied().max().unwrap_or(0)
     }
 
+    pub(crate) fn clients_beside(&self) -> u32 {
+        self.groups.iter().map(|group| group.clients).fold(0, u32::saturating_add)
+    }
+
+    /// Lists the workloads of all groups, the measured one first.
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = &Workload> {
+        iter::once(&self.workload).chain(self.groups.iter().map(|group| &group.workload))
+    }
+
+    pub(crate) fn writes(&self) -> bool {
+        self.workloads().any(Workload::writes)
+    }
+
+    /// Returns why verify cannot judge by the ledger of such a run, if so.
+    pub(crate) fn unfollowed(&self) -> Option<String> {
+        self.workloads().find_map(Workload::unfollowed)
+    }
+
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.workloads().all(|workload| workload.built_in)
+    }
+
+    /// Returns the schema of the tables that its groups use.
+    pub(crate) fn schema(&self) -> Schema {
+        let mut named = self.workloads().filter(|workload| workload.names_tables());
+        named.next().unwrap_or(&self.workload).schema
+    }
+
+    /// Refuses groups that do not use the tables of the others.
+    fn check_groups(&self) -> Result<()> {
+        let schema = self.schema();
+        let mut named = self.workloads().filter(|workload| workload.names_tables());
+        if self.tables == Some(0)
+            && let Some(of_tables) = named.next()
+        {
+            let text =
+                format!("{} uses tables of loadgen prepare beside what uses none", of_tables.name);
+            return Err(Error::usage(text).hint("sql=FILE without {table} is a group without them"));
+        }
+        let Some(other) = named.find(|other| other.schema != schema) else { return Ok(()) };
+        let (name, own) = (&other.name, other.schema);
+        Err(Error::usage(format!(
+            "{name} uses tables of --schema {own}, and others those of {schema}"
+        ))
+        .hint("the groups of a step use the same tables"))
+    }
+
+    /// Refuses gates of groups that are not there.
+    pub(crate) fn check_gates(&self, gates: &[Gate]) -> Result<()> {
+        let is_there = |name: &GroupName| self.groups.iter().any(|group| group.name == *name);
+        let mut wanted = gates.iter().filter_map(|gate| Some((gate, gate.group?)));
+        let Some((gate, name)) = wanted.find(|(_, name)| !is_there(name)) else { return Ok(()) };
+        let names = self.groups.iter().map(|group| Some(group.name.to_string()));
+        let known =
+            terms::joined(names, ", ").unwrap_or_else(|| "none: --beside makes one".to_owned());
+        Err(Error::usage(format!("gate {gate}: there is no group '{name}'"))
+            .hint(format!("groups beside: {known}")))
+    }
+
+    /// Makes the plan of a group beside, as if it were measured alone. The measured clients' number of ops ends
+    /// the step: what others have begun by then still counts.
+    pub(crate) fn of_group(&self, group: &Group) -> Plan {
+        let by_ops = self.stop.ops().is_some();
+        let grace = Some(limits::DRAIN);
+        let at_end = if by_ops { AtEnd::Finish { grace } } else { AtEnd::Drain };
+        Plan {
+            workload: group.workload.clone(),
+            clients: vec![group.clients],
+            rates: group.rate.into_iter().collect(),
+            arrival: group.arrival,
+            think: group.think,
+            statements: group.statements,
+            spread: SpreadChoice::Auto,
+            stop: if by_ops { StopAt::Time(limits::PHASE_MAX) } else { self.stop },
+            rules: Rules { at_end, ..Rules::loadgen() },
+            script: None,
+            groups: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// Counts the statements that all clients of its largest step prepare.
+    pub(crate) fn prepared_in_all(&self, spread: Spread, tables: u32) -> u64 {
+        let own = self.prepared_per_client(spread, tables) * u64::from(self.clients_max());
+        let of_group = |group: &Group| {
+            let plan = self.of_group(group);
+            let spread = plan.spread_over(tables).unwrap_or(Spread::Random);
+            plan.prepared_per_client(spread, tables) * u64::from(group.clients)
+        };
+        own + self.groups.iter().map(of_group).sum::<u64>()
+    }
+
     /// Decides how clients meet the tables; refuses a `pinned` that would touch only a part of them.
     pub(crate) fn spread_over(&self, tables: u32) -> Result<Spread> {
         if self.workload.table_a_client {
@@ -288,7 +386,8 @@ impl Plan {
     }
 
     pub(crate) fn tables_or_default(&self) -> u32 {
-        let named = || self.workload.largest_table().unwrap_or(0).max(defaults::TABLES);
+        let largest = self.workloads().filter_map(Workload::largest_table).max();
+        let named = || largest.unwrap_or(0).max(defaults::TABLES);
         let usual = || if self.workload.table_a_client { self.clients_max() } else { named() };
         self.tables.unwrap_or_else(usual)
     }
@@ -321,6 +420,7 @@ impl Plan {
                 lines.push(("statement", statement.brief_sql(&workload.options) + &times));
             }
         }
+        lines.extend(self.groups.iter().map(|group| ("beside", group.to_string())));
         lines.extend(self.list_settings(seed_is_random));
         lines.extend(self.list_times(each));
         lines
@@ -442,6 +542,7 @@ mod tests {
             policy: Policy::default(),
             rules: Rules::loadgen(),
             script: None,
+            groups: Vec::new(),
         }
     }
 

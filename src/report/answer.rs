@@ -223,7 +223,7 @@ pub(super) fn cells_in_words(group: &Group) -> String {
 }
 
 fn is_time(metric: Metric) -> bool {
-    matches!(metric, Metric::Time(..)) || metric.is_seconds()
+    matches!(metric, Metric::Time(..) | Metric::GroupTime(..)) || metric.is_seconds()
 }
 
 /// Returns the word that fits what is compared: a server is slow, its misses are not.

@@ -42,6 +42,10 @@ struct GateLine<'t, 's> {
     column: Cell,
     gate: &'t Gate,
     runs: Vec<&'s Summary>,
+    /// It is of an open loop.
+    is_open: bool,
+    /// Some run has too few answers for it.
+    is_scarce: bool,
     found: GateOutcome,
 }
 
@@ -89,13 +93,14 @@ fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<Gat
                 let of_errors = metric(gate.quantity).is_none();
                 let counted = if of_errors { &left_out[..] } else { &[] };
                 let runs = [&completed[..], counted].concat();
-                let mut found = judge(gate, &runs)?;
+                let (mut found, is_open, is_scarce) = judge_runs(gate, &runs)?;
                 // Errors that are too many already become no fewer by what is missing.
                 let is_sure = of_errors && found.held == Some(false);
                 if missing > 0 && found.held.is_some() && !is_sure {
                     found = GateOutcome::compare(gate, Err(lacking.clone()));
                 }
-                rows.push(GateLine { at, column: *column, gate, runs, found });
+                let column = *column;
+                rows.push(GateLine { at, column, gate, runs, is_open, is_scarce, found });
             }
         }
     }
@@ -111,6 +116,24 @@ impl GateOutcome {
             why: value.err().unwrap_or_default(),
         }
     }
+}
+
+/// Judges runs, or a group beside of each; says whether it is of an open loop, and has too few answers.
+fn judge_runs(gate: &Gate, runs: &[&Summary]) -> Result<(GateOutcome, bool, bool)> {
+    let groups: Vec<Summary>;
+    let mut judged = runs.to_vec();
+    if let Some(name) = gate.group {
+        groups = runs.iter().filter_map(|run| run.of_group(name)).collect();
+        if groups.len() < runs.len() {
+            let none = format!("there is no group {name}");
+            return Ok((GateOutcome::compare(gate, Err(none)), false, false));
+        }
+        judged = groups.iter().collect();
+    }
+    let scarce = |step: &&Summary| metric(gate.quantity)?.scarce(step);
+    let is_scarce = judged.iter().find_map(scarce).is_some();
+    let is_open = judged.iter().any(|run| run.latency.response.is_some());
+    Ok((judge(gate, &judged)?, is_open, is_scarce))
 }
 
 fn judge(gate: &Gate, runs: &[&Summary]) -> Result<GateOutcome> {
@@ -173,7 +196,7 @@ impl GateLine<'_, '_> {
         let value = self.value_in_words().expect("what is decided has a value");
         let (value, pooled) = match metric(quantity) {
             Some(metric) => {
-                let metric = metric.in_loop(self.column.is_open());
+                let metric = metric.in_loop(self.is_open);
                 (format!("{} is {value}", metric.name()), "median of")
             }
             None if quantity == Quantity::Errors => {
@@ -198,9 +221,7 @@ impl Gates {
         let (cell, label) =
             (cell_named(table.workload, &row.column), label(table.lines[row.at].label));
         sentences.push(format!("{cell}, {label}: {} {}", row.gate.text, row.verdict_sentence()));
-        let scarce = |step: &&Summary| metric(row.gate.quantity)?.scarce(step);
-        let is_undecided = row.found.held.is_none();
-        self.scarce |= is_undecided && row.runs.iter().find_map(scarce).is_some();
+        self.scarce |= row.found.held.is_none() && row.is_scarce;
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::stats::{enough, is_scarce, rank};
 use crate::summary::{Distribution, HostCost, Imported, Latency, ProcessCost, Summary, counter};
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, Finding, Percentile, Property, finding};
+use crate::terms::{self, Finding, GroupName, Percentile, Property, finding};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Metric {
@@ -22,7 +22,13 @@ pub enum Metric {
     Time(Time, Property),
     /// A rate, errors, a cost of the server or the client, and the like.
     Figure(&'static Figure),
+    /// The same of a group beside, which has its own time and no costs.
+    GroupTime(GroupName, Property),
+    GroupFigure(GroupName, &'static Figure),
 }
+
+/// The figures that a group beside has.
+const OF_GROUPS: [&str; 5] = ["qps", "tps", "errors", "errors%", "rows"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
@@ -70,6 +76,8 @@ impl fmt::Display for Metric {
             Metric::Natural => f.write_str("natural"),
             Metric::Time(of, property) => write!(f, "{}{property}", of.names().0),
             Metric::Figure(figure) => f.write_str(figure.name),
+            Metric::GroupTime(group, property) => write!(f, "{group}.{property}"),
+            Metric::GroupFigure(group, figure) => write!(f, "{group}.{}", figure.name),
         }
     }
 }
@@ -88,13 +96,21 @@ impl FromStr for Metric {
         let times = [Time::Service, Time::Response, Time::Wait, Time::Unnamed];
         let property =
             |of: Time| Some(Metric::Time(of, Property::parse(name.strip_prefix(of.names().0)?)?));
+        let of_group = || {
+            let (group, metric) = name.split_once('.')?;
+            let (group, figure) = (group.parse().ok()?, find_figure(metric));
+            let figure = figure.filter(|figure| OF_GROUPS.contains(&figure.name));
+            let figure = figure.map(|figure| Metric::GroupFigure(group, figure));
+            let time = || Some(Metric::GroupTime(group, Property::parse(metric)?));
+            figure.or_else(time)
+        };
         // In the message, because a parser of command lines shows no hints of its values' errors.
-        times.into_iter().find_map(property).ok_or_else(|| {
+        times.into_iter().find_map(property).or_else(of_group).ok_or_else(|| {
             let names = FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
             Error::usage(format!(
                 "no metric is called '{text}'; there are percentiles above p0 and below p100 such as \
                  p50 or p99.9, mean, min, max, stddev, also service-p99 and, of an open loop, \
-                 response-p99, wait-mean and so on, {names}"
+                 response-p99, wait-mean and so on, {names}; of a group beside NAME.qps and so on"
             ))
         })
     }
@@ -135,17 +151,26 @@ impl Metric {
         }
     }
 
+    /// Splits off the group beside whose number it is.
+    fn split(self) -> (Option<GroupName>, Metric) {
+        match self {
+            Metric::GroupTime(group, of) => (Some(group), Metric::Time(Time::Own, of)),
+            Metric::GroupFigure(group, figure) => (Some(group), Metric::Figure(figure)),
+            own => (None, own),
+        }
+    }
+
     /// Returns what is told of it in tables; of times, it is the same of all.
     pub(crate) fn figure(self) -> &'static Figure {
         match self {
             Metric::Natural => &FIGURES[0],
-            Metric::Time(..) => &TIMES[0],
-            Metric::Figure(figure) => figure,
+            Metric::Time(..) | Metric::GroupTime(..) => &TIMES[0],
+            Metric::Figure(figure) | Metric::GroupFigure(_, figure) => figure,
         }
     }
 
     pub(crate) fn is_rate(self) -> bool {
-        [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self)
+        [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self.split().1)
     }
 
     pub(crate) fn is_seconds(self) -> bool {
@@ -180,12 +205,13 @@ impl Metric {
 
     /// Returns the decimals of numbers in the unit that people see.
     pub(crate) fn decimals(self, values: impl IntoIterator<Item = f64>) -> usize {
-        if [Metric::ERRORS, Metric::RETRIED].contains(&self) {
+        let own = self.split().1;
+        if [Metric::ERRORS, Metric::RETRIED].contains(&own) {
             // A median of two may lie between counts.
             return usize::from(values.into_iter().any(|value| value.fract() != 0.0));
         }
         // One op of a million may have failed.
-        if self.is_rate() || self == Metric::ERROR_SHARE {
+        if own.is_rate() || own == Metric::ERROR_SHARE {
             return rate_decimals(values);
         }
         let unit = self.unit().0;
@@ -193,14 +219,16 @@ impl Metric {
     }
 
     pub(crate) fn name(self) -> String {
-        match self {
-            Metric::Time(of, property) => format!("{property} {}", of.names().1),
+        match self.split() {
+            (Some(group), own) => format!("{group} {}", own.name()),
+            (_, Metric::Time(of, property)) => format!("{property} {}", of.names().1),
             _ => self.figure().heading.to_owned(),
         }
     }
 
     pub(crate) fn short(self) -> (String, &'static str) {
         match self.figure() {
+            _ if self.split().0.is_some() => (self.to_string(), self.unit().1),
             figure if self.is_rate() => (figure.heading.to_owned(), figure.heading),
             _ if self == Metric::SECONDS => ("Seconds".to_owned(), "s"),
             _ => (self.to_string(), self.unit().1),
@@ -218,6 +246,10 @@ impl Metric {
         // Without a window there is no rate, and a latency of nothing.
         if summary.measured_s <= 0.0 {
             return Ok(None);
+        }
+        if let (Some(group), own) = self.split() {
+            let of_group = summary.of_group(group);
+            return of_group.map_or(Ok(None), |group| own.measured(&group));
         }
         let Metric::Time(of, property) = self else {
             return Ok((self.figure().value)(summary));
@@ -238,7 +270,7 @@ impl Metric {
 
     fn printed(self, run: &Imported) -> Option<f64> {
         let (totals, latency) = (&run.totals, &run.latency);
-        if run.measured_s <= 0.0 {
+        if run.measured_s <= 0.0 || self.split().0.is_some() {
             return None;
         }
         let Metric::Time(of, property) = self else {
@@ -292,7 +324,7 @@ impl Metric {
     }
 
     pub(crate) fn percentile(self) -> Option<Percentile> {
-        match self {
+        match self.split().1 {
             Metric::Time(_, Property::Percentile(percentile)) => Some(percentile),
             _ => None,
         }
@@ -300,10 +332,13 @@ impl Metric {
 
     /// Returns true if 0 is a usual number of it, and a good one.
     pub(crate) fn begins_at_zero(self) -> bool {
-        [Metric::ERRORS, Metric::ERROR_SHARE, Metric::RETRIED].contains(&self)
+        [Metric::ERRORS, Metric::ERROR_SHARE, Metric::RETRIED].contains(&self.split().1)
     }
 
     pub(crate) fn scarce(self, summary: &Summary) -> Option<(Percentile, u64)> {
+        if let (Some(group), own) = self.split() {
+            return own.scarce(&summary.of_group(group)?);
+        }
         let Metric::Time(of, _) = self else { return None };
         let percentile = self.percentile()?;
         let count = of.times(&summary.latency)?.count;
@@ -554,6 +589,9 @@ mod tests {
             "response-p99",
             "response-max",
             "wait-mean",
+            "writer.qps",
+            "writer-2.p99.9",
+            "writer.errors%",
         ];
         for name in others.into_iter().chain(figures) {
             let metric: Metric = name.parse().expect(name);
@@ -574,7 +612,16 @@ mod tests {
             assert_eq!(error.kind().exit_code(), 2);
             assert!(error.to_string().contains("p99.9"), "{error}");
         }
-        for text in ["p99.12345678", "response", "response-", "response-qps", "wait-wait-p50"] {
+        for text in [
+            "writer.iops",
+            "writer.",
+            ".qps",
+            "p99.12345678",
+            "response",
+            "response-",
+            "response-qps",
+            "wait-wait-p50",
+        ] {
             assert!(text.parse::<Metric>().is_err(), "{text}");
         }
     }

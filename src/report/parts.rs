@@ -2,7 +2,7 @@
 
 use super::histogram::curve_us;
 use super::metric::Metric;
-use crate::summary::{Latency, Summary, TransactionLatency};
+use crate::summary::{Group, Latency, Summary, TransactionLatency};
 use crate::terms::{Code, Layout};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,13 @@ impl Parts {
         let Latency { service, response, wait, failed, by_statement, by_kind, .. } =
             &mut summary.latency;
         // No output has them.
+        for Group { latency, .. } in &mut summary.groups {
+            latency.by_statement = Vec::new();
+            let Latency { service, response, wait, failed, .. } = latency;
+            let all = [service, failed].into_iter().chain(response).chain(wait);
+            all.filter(|_| self.histograms != Histograms::All)
+                .for_each(|times| times.histogram = String::new());
+        }
         (*by_statement, *by_kind) = (Vec::new(), Vec::new());
         if self.histograms == Histograms::All {
             return;

@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
 use crate::summary::{Levels, Prepared, Server, Settled};
 use crate::terms::{self, Finding};
-use crate::workload::{Schema, Statement, Stream, name_part, quoted, seed_of};
+use crate::workload::{Schema, Statement, Stream, Workload, name_part, quoted, seed_of};
 
 pub(super) async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
     // Boxed: a log-in of the driver's is large.
@@ -102,7 +102,8 @@ pub(super) async fn preflight(
         return Ok((spread, Ready { dataset, warnings: Vec::new() }));
     }
     let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
-    let (schema, clients_max) = (plan.workload.schema, plan.clients_max());
+    let (schema, clients_max) = (plan.schema(), plan.clients_max());
+    let clients = clients_max.saturating_add(plan.clients_beside());
     let needs = Needs {
         database: &target.database,
         schema,
@@ -110,21 +111,30 @@ pub(super) async fn preflight(
         rows: plan.rows,
         seed: plan.seed,
         clients_max,
-        clients_here: if plan.host_threads.is_empty() { clients_max } else { 0 },
+        clients_beside: plan.clients_beside(),
+        clients_here: if plan.host_threads.is_empty() { clients } else { 0 },
         statements: &|tables| plan.prepared_by_table(spread(tables), tables),
-        rows_there: !plan.workload.statements().all(Statement::inserts),
-        writes: plan.workload.writes(),
-        begins: plan.workload.has_begin(),
+        rows_there: plan.workloads().any(|of| !of.statements().all(Statement::inserts)),
+        statements_beside: &|tables| {
+            let own = u64::from(clients_max) * plan.prepared_per_client(spread(tables), tables);
+            plan.prepared_in_all(spread(tables), tables) - own
+        },
+        writes: plan.writes(),
+        begins: plan.workloads().any(Workload::has_begin),
         // Opening so many takes as long, doubled for slow servers.
-        quiet_max: Duration::from_secs(2) * clients_max / limits::CONNECTS_PER_S
+        quiet_max: Duration::from_secs(2) * clients / limits::CONNECTS_PER_S
             + limits::COURTESY
             + plan.think.unwrap_or(Duration::ZERO),
     };
     let ready = preflight::check(control, &needs).await?;
     let Tables { count, rows, .. } = ready.dataset.tables;
     let spread = plan.spread_over(count)?;
+    for group in &plan.groups {
+        let spread = plan.of_group(group).spread_over(count);
+        spread.map_err(|error| error.context(format!("group {}", group.name)))?;
+    }
     if schema.filled() {
-        plan.workload.fits(rows)?;
+        plan.workloads().try_for_each(|workload| workload.fits(rows))?;
     }
     Ok((spread, ready))
 }

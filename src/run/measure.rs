@@ -90,8 +90,8 @@ impl MeasureRequest<'_> {
         // A load has two connections, and some more for readings.
         let Job::Sweep(plan) = self.job else { return Ok(size_sandbox(0, 0)) };
         let tables = plan.tables_or_default();
-        let statements = plan.prepared_per_client(plan.spread_over(tables)?, tables);
-        Ok(size_sandbox(plan.clients_max(), statements * u64::from(plan.clients_max())))
+        let statements = plan.prepared_in_all(plan.spread_over(tables)?, tables);
+        Ok(size_sandbox(plan.clients_max().saturating_add(plan.clients_beside()), statements))
     }
 
     /// Fills the tables of a private server, or asks for consent to drop those that a load replaces.
@@ -99,9 +99,9 @@ impl MeasureRequest<'_> {
         match self.job {
             Job::Sweep(plan) if own && plan.tables != Some(0) => {
                 let tables = Dataset {
-                    schema: plan.workload.schema,
+                    schema: plan.schema(),
                     tables: plan.tables_or_default(),
-                    rows: plan.rows.filter(|_| plan.workload.schema.filled()).unwrap_or(0),
+                    rows: plan.rows.filter(|_| plan.schema().filled()).unwrap_or(0),
                     data_seed: defaults::DATA_SEED,
                     charset: plan.charset.clone(),
                     ..Dataset::default()

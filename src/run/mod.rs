@@ -77,6 +77,10 @@ impl Invocation<'_> {
         if self.hosts.is_some() {
             scripts.iter().try_for_each(|script| script.check_away())?;
         }
+        if self.hosts.is_some() && plans.iter().any(|plan| !plan.groups.is_empty()) {
+            return Err(Error::usage("--hosts: groups beside run on this host alone")
+                .hint("leave out --hosts and --ranks, or --beside"));
+        }
         let (runtime, progress) = (runtime()?, &mut self.progress);
         let ranks = match &self.hosts {
             None => return Ok(None),

@@ -478,14 +478,14 @@ fn log_step(context: &StepContext) {
 fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let at = facts.server;
     let (tables, server) = (at.dataset.tables, &at.found.server);
-    let used = if plan.workload.unfollowed().is_some() { u32::MAX } else { tables.count };
+    let used = if plan.unfollowed().is_some() { u32::MAX } else { tables.count };
     // As in the table's COMMENT.
     let named = |(n, id): (&u32, &u32)| (tables.schema.name(*n), format!("{id:x}"));
     let ids: BTreeMap<String, String> = at.dataset.ids.range(..=used).map(named).collect();
     let place = Location::from_variables(&server.variables, server.database.as_deref());
     let what = format!("{}, {}", plan.workload.name, terms::clients(facts.step.clients));
-    let writes = plan.workload.writes() && !ids.is_empty();
-    let mut record = Record::new(facts.step_id(), what, plan.workload.built_in, place, ids);
+    let writes = plan.writes() && !ids.is_empty();
+    let mut record = Record::new(facts.step_id(), what, plan.is_built_in(), place, ids);
     record.label = Some(facts.label());
     writes.then_some(record)
 }

@@ -123,6 +123,7 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         totals: run.totals(),
         latency,
         transactions: run.transactions(),
+        groups: run.groups.iter().map(engine::describe_group).collect(),
         timeline: run.counted.timeline.entries.clone(),
         outages: run.outages.clone(),
         ledger: run.ledger.clone(),
@@ -180,7 +181,8 @@ fn client(
         same_host,
         user_s: cost.user.as_secs_f64(),
         sys_s: cost.sys.as_secs_f64(),
-        us_per_op: (ops > 0).then(|| cost.cpu().as_secs_f64() * 1e6 / ops as f64),
+        us_per_op: (ops > 0 && run.groups.is_empty())
+            .then(|| cost.cpu().as_secs_f64() * 1e6 / ops as f64),
         threads: usage.map(|thread| Thread { busy: thread.share.busy }).collect(),
         max_rss_bytes: run.readings.max_rss_bytes,
         rtt_us: rtts.max_by(f64::total_cmp).or(server.found.rtt_us),
@@ -206,7 +208,9 @@ pub(super) fn describe_sweep(
     let mut warnings = engine::findings(run, plan, step);
     warnings.extend(at.warnings.iter().cloned().chain(found));
     let mut workload = engine::workload(plan, at.spread);
-    if !run.lost.is_empty() && plan.workload.writes() {
+    // The ledger is that of all groups.
+    workload.unfollowed = workload.unfollowed.or_else(|| plan.unfollowed());
+    if !run.lost.is_empty() && plan.writes() {
         let lost = || "a host was lost, and nobody knows its writes".to_owned();
         workload.unfollowed.get_or_insert_with(lost);
     }

@@ -9,13 +9,13 @@ mod files;
 mod imported;
 mod parts;
 mod verify;
+mod warning;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use crate::error::{VALUE_MAX, clip};
 use crate::mysql::facts::SINCE_FLUSH;
 pub use crate::mysql::facts::{Driver, Innodb, Levels, Server, SettingChange, Status, durability};
 pub use crate::observe::host::HostFacts;
@@ -23,8 +23,7 @@ pub use crate::observe::probe::{HostCost, HostState, Link, Probed, ProcessCost};
 pub use crate::observe::recorder::{Interval, Phase};
 pub use crate::observe::times::Distribution;
 use crate::terms::{
-    Arrival, Cell, Code, Finding, OnError, Shared, Spread, StatementMode, Unit, Value, add,
-    contract,
+    Arrival, Cell, Code, Finding, GroupName, OnError, Shared, Spread, StatementMode, add, contract,
 };
 pub use crate::terms::{Class, ErrorClass, VerdictKind};
 
@@ -87,6 +86,10 @@ contract! {
         /// The ops to which a script gave a name (`loadgen.transaction`), by name; not there without any.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub transactions: Vec<Transaction>,
+        /// Groups of clients beside the measured ones, which are in no other field but `ledger`, `outcome` and what
+        /// the server and the hosts tell; not there without any.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub groups: Vec<Group>,
         /// All phases, one entry an interval.
         pub timeline: Vec<Interval>,
         /// Times in which nobody was served.
@@ -260,6 +263,30 @@ contract! {
         pub resolution: f64,
     }
 
+    /// A group of clients beside the measured ones: constant through a sweep.
+    pub struct Group {
+        /// Its name in gates, metrics and findings.
+        pub name: String,
+        #[cfg_attr(test, schemars(with = "Workload"))]
+        pub workload: Shared<Workload>,
+        pub clients: u32,
+        /// Asked ops a second over its clients; null for a closed loop.
+        pub rate: Option<f64>,
+        /// Its arrival process; null for a closed loop.
+        #[cfg_attr(test, schemars(with = "Option<String>"))]
+        pub arrival: Option<Arrival>,
+        /// Pause of a client after each op; null for none.
+        pub think_s: Option<f64>,
+        /// Length of its window, seconds: that of the step, and with `ops` until its own last answer.
+        pub measured_s: f64,
+        #[serde(flatten)]
+        pub totals: Totals,
+        /// Latency of what was issued inside its window.
+        pub latency: Latency,
+        /// Times in which none of its clients was served.
+        pub outages: Vec<Outage>,
+    }
+
     /// The client host and the client's own cost over the window.
     pub struct Client {
         pub host: String,
@@ -273,7 +300,7 @@ contract! {
         pub user_s: f64,
         /// System CPU of this process over the window, seconds.
         pub sys_s: f64,
-        /// CPU of this process an op, microseconds; null without ops.
+        /// CPU of this process an op, microseconds; null without ops, and with `groups`, whose ops cost, too.
         pub us_per_op: Option<f64>,
         pub threads: Vec<Thread>,
         /// Peak resident size of this process so far, bytes.
@@ -790,44 +817,6 @@ fn sbtest() -> String {
     "sbtest".to_owned()
 }
 
-impl From<Finding> for Warning {
-    fn from(found: Finding) -> Warning {
-        let values = match &found {
-            Finding::Known(code, values) => code.fields().iter().zip(values),
-            Finding::Worded(..) => [].iter().zip(&[]),
-        };
-        let values = values.filter_map(|((name, _), value)| match value {
-            Value::One(value) => Some(((*name).to_owned(), value.clone())),
-            _ => None,
-        });
-        let (code, values) = (found.name().to_owned(), Some(values.collect()));
-        Warning { code, message: found.to_string(), values }
-    }
-}
-
-impl From<&Warning> for Finding {
-    /// Takes the values if this version knows them, else the message. Both may be forged.
-    fn from(warning: &Warning) -> Finding {
-        let known = || {
-            let (code, all) = (Code::named(&warning.code)?, warning.values.as_ref()?);
-            let value = |(name, unit): &(&str, Unit)| match all.get(*name)? {
-                Json::String(text) => unit.take(&clip(text, TEXT_MAX).into()),
-                value => unit.take(value),
-            };
-            let values = code.fields().iter().map(value).collect::<Option<Vec<Value>>>()?;
-            Some(Finding::Known(code, values))
-        };
-        let message = || [clip(&warning.message, TEXT_MAX)].into();
-        known().unwrap_or_else(|| Finding::Worded(clip(&warning.code, VALUE_MAX), message()))
-    }
-}
-
-impl Warning {
-    pub(crate) fn is(&self, code: Code) -> bool {
-        self.code == code.name()
-    }
-}
-
 impl Latency {
     /// Returns the response times of an open loop, else the service times.
     pub(crate) fn own(&self) -> &Distribution {
@@ -843,20 +832,6 @@ impl Latency {
 impl Doubt {
     pub(crate) fn add(&mut self, other: &Doubt) {
         add!(self, other; rows_added, rows_removed, k_added, k_removed, rows_unknown, k_unknown);
-    }
-}
-
-impl Verdict {
-    /// Returns its effect on a number; None if the number is the server's.
-    pub(crate) fn finding(&self) -> Option<Finding> {
-        let code = match self.kind {
-            VerdictKind::Ok => return None,
-            VerdictKind::Noisy => Code::Noisy,
-            VerdictKind::ClientBound => Code::ClientBound,
-            VerdictKind::SharedHost => Code::SharedHost,
-        };
-        let reasons = self.reasons.iter().map(Finding::from).collect();
-        Some(Finding::Known(code, vec![Value::Reasons(reasons)]))
     }
 }
 
@@ -880,8 +855,37 @@ impl Summary {
         self
     }
 
+    /// Returns whether the measured clients have a finding; those of groups beside are their own.
     pub(crate) fn is_warned(&self, code: Code) -> bool {
-        self.warnings.iter().any(|warning| warning.is(code))
+        let own = |of: &&Warning| of.values.as_ref().is_none_or(|all| !all.contains_key("group"));
+        self.warnings.iter().filter(own).any(|warning| warning.is(code))
+    }
+
+    /// Lists the workloads of all groups, the measured one first.
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = &Workload> {
+        std::iter::once(&*self.workload).chain(self.groups.iter().map(|group| &*group.workload))
+    }
+
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.workloads().all(|workload| workload.built_in)
+    }
+
+    /// Returns a group beside as if it had been measured alone: with its numbers and none of the server's.
+    pub(crate) fn of_group(&self, name: GroupName) -> Option<Summary> {
+        let group = self.groups.iter().find(|group| group.name == name.as_str())?;
+        let Group { clients, rate, arrival, think_s, measured_s, .. } = *group;
+        Some(Summary {
+            step_id: self.step_id.clone(),
+            label: self.label.clone(),
+            outcome: self.outcome,
+            workload: group.workload.clone(),
+            plan: Plan { clients, rate, arrival, think_s, ..self.plan.clone() },
+            started_at: self.started_at.clone(),
+            measured_s,
+            totals: group.totals.clone(),
+            latency: group.latency.clone(),
+            ..Summary::default()
+        })
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
@@ -933,8 +937,10 @@ impl Summary {
     }
 
     /// Divides a cost between two readings by the server's ops in that time.
+    /// Of several groups nobody knows whose the cost is.
     pub(crate) fn per_op(&self, cost: f64, first_s: f64) -> Option<f64> {
-        let covered_s = self.covered_s(first_s).filter(|_| self.totals.tps > 0.0)?;
+        let is_known = self.totals.tps > 0.0 && self.groups.is_empty();
+        let covered_s = self.covered_s(first_s).filter(|_| is_known)?;
         let lead_s = covered_s - self.measured_s;
         let counted = |phase| self.timeline.iter().filter(move |entry| entry.phase == phase);
         let is_whole =

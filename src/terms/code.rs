@@ -1,7 +1,7 @@
 //! The codes of all findings, by topic: for each its values with their units, one sentence, and one
 //! advice. Notes, pages, summaries and docs/user/notes.md are made of them.
 
-use Unit::{Bytes, Count, Micros, Number, Reasons, Seconds, Share, Text};
+use Unit::{Bytes, Count, Group, Micros, Number, Reasons, Seconds, Share, Text};
 
 /// The effect of a finding on a conclusion, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,8 @@ use Raised::{OfLabel, OfStep, Stored};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Text,
+    /// The group beside that it is of; unknown, and not written, where it is of the measured clients.
+    Group,
     /// A number of things, which have this name.
     Count(&'static str),
     /// A part of 1, shown as a percentage.
@@ -229,8 +231,8 @@ codes! {
         "use one number of clients a run";
 }
 "The server" {
-    Errors "errors" Failed Stored { count: Count("operation"), error: Text }
-        "{count} failed with {error} (not counted in QPS)" "--metric errors shows where";
+    Errors "errors" Failed Stored { count: Count("operation"), error: Text, group: Group }
+        "{count}{group} failed with {error} (not counted in QPS)" "--metric errors shows where";
     WrongAnswers "wrong_answers" Failed Stored { count: Count("answer"), first: Text }
         "{count} had other rows or contents than the workload expects: {first}"
         "look whether the tables were changed";
@@ -293,12 +295,12 @@ codes! {
         "statements of the dump were left out, which are about the server: {statements}" "";
 }
 "An open loop" {
-    NotSustained "target_not_sustained" Failed Stored { done: Number, rate: Number, queued: Count("operation") }
-        "rate not reached: {done} of {rate}/s, {queued} still queued" "use a lower --rate";
-    WarmupBacklog "warmup_backlog" Doubt Stored { queued: Count("operation") }
-        "{queued} of the warm-up still queued when the window began" "use a lower --rate";
-    WarmupLate "warmup_late" Doubt Stored { queued: Count("operation"), late: Micros }
-        "{queued} of the warm-up still queued for up to {late} when the window began"
+    NotSustained "target_not_sustained" Failed Stored { done: Number, rate: Number, queued: Count("operation"), group: Group }
+        "rate{group} not reached: {done} of {rate}/s, {queued} still queued" "use a lower --rate";
+    WarmupBacklog "warmup_backlog" Doubt Stored { queued: Count("operation"), group: Group }
+        "{queued}{group} of the warm-up still queued when the window began" "use a lower --rate";
+    WarmupLate "warmup_late" Doubt Stored { queued: Count("operation"), late: Micros, group: Group }
+        "{queued}{group} of the warm-up still queued for up to {late} when the window began"
         "use a longer --warmup";
 }
 "The hosts" {

@@ -143,8 +143,11 @@ impl Value {
             return unit.write(least, most, f);
         }
         match self {
+            Value::One(Json::Null) if unit == Unit::Group => Ok(()),
+            Value::One(Json::String(name)) if unit == Unit::Group => write!(f, " of group {name}"),
             Value::One(Json::String(text)) => f.write_str(text),
             Value::Texts(texts) => {
+                f.write_str(if unit == Unit::Group { " of groups " } else { "" })?;
                 f.write_str(&named(texts.iter().cloned().collect(), TEXTS_MAX, " and "))
             }
             Value::Reasons(reasons) if !reasons.is_empty() => {
@@ -167,8 +170,8 @@ impl Unit {
     pub fn take(self, value: &Json) -> Option<Value> {
         let fits = match value {
             Json::Null => true,
-            Json::String(_) => self == Unit::Text,
-            Json::Number(_) => !matches!(self, Unit::Text | Unit::Reasons),
+            Json::String(_) => matches!(self, Unit::Text | Unit::Group),
+            Json::Number(_) => !matches!(self, Unit::Text | Unit::Group | Unit::Reasons),
             _ => false,
         };
         fits.then(|| Value::One(value.clone()))

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 use std::str::FromStr;
 
+use super::GroupName;
 use super::units::{parse_count, parse_percent, parse_thousandths, parse_time};
 
 /// Upper limit on the decimals of a percentile: `p99.9999` needs ten million ops already.
@@ -14,6 +15,8 @@ const METRICS: &str = "p50, p99, p99.9 and other percentiles, mean, max, min, qp
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     pub text: String,
+    /// The group beside whose number it is; None for the measured clients.
+    pub group: Option<GroupName>,
     pub quantity: Quantity,
     /// The values for which it holds: microseconds, per second, a count, or a share of one.
     pub range: (Bound<f64>, Bound<f64>),
@@ -125,7 +128,8 @@ impl FromStr for Gate {
             return Err(at(comparison, what));
         };
         let (name, value) = (name.trim(), comparison[sign.len()..].trim_start());
-        let quantity = quantity(name).map_err(|what| at(text.trim_start(), &what))?;
+        let named = quantity_of(name).map_err(|what| at(text.trim_start(), &what));
+        let (group, quantity) = named?;
         // Blanks may separate a value and its unit.
         let compact: String = value.split_whitespace().collect();
         let (quantity, limit) = threshold(quantity, &compact).map_err(|what| at(value, &what))?;
@@ -137,13 +141,18 @@ impl FromStr for Gate {
             _ => (Bound::Included(limit), Bound::Included(limit)),
         };
         let sign = if sign == "=" { "==" } else { sign };
-        Ok(Gate { text: format!("{name}{sign}{compact}"), quantity, range })
+        Ok(Gate { text: format!("{name}{sign}{compact}"), group, quantity, range })
     }
 }
 
 /// Parses a service level, which a search for the highest rate can hold: an upper bound on latency or errors.
 pub(crate) fn parse_level(text: &str) -> Result<Gate, String> {
     let gate: Gate = text.parse()?;
+    if gate.group.is_some() {
+        return Err(format!(
+            "'{gate}' is of a group beside, and a search is for the measured clients"
+        ));
+    }
     let rate = matches!(gate.quantity, Quantity::Qps | Quantity::Tps);
     if rate || gate.range.1 == Bound::Unbounded || !gate.range.contains(&0.0) {
         return Err(format!(
@@ -152,6 +161,16 @@ pub(crate) fn parse_level(text: &str) -> Result<Gate, String> {
         ));
     }
     Ok(gate)
+}
+
+/// Reads a metric, or GROUP.METRIC; percentiles have dots, too.
+fn quantity_of(name: &str) -> Result<(Option<GroupName>, Quantity), String> {
+    let own = quantity(name);
+    let of_group = || {
+        let (group, metric) = name.split_once('.').filter(|_| own.is_err())?;
+        Some((Some(group.parse().ok()?), quantity(metric).ok()?))
+    };
+    of_group().map_or_else(|| own.clone().map(|quantity| (None, quantity)), Ok)
 }
 
 fn quantity(name: &str) -> Result<Quantity, String> {
@@ -289,6 +308,21 @@ mod tests {
             assert!(range.contains(&holds) && !range.contains(&fails), "{text}");
             assert!(!range.contains(&f64::NAN), "{text}: what is no number holds nothing");
         }
+    }
+
+    #[test]
+    fn condition_is_of_a_group_when_its_metric_has_a_name_before_it() {
+        let named = gate("writer-2.p99.9 < 50ms");
+        assert_eq!(named.group, "writer-2".parse().ok());
+        assert_eq!(
+            (named.text.as_str(), named.quantity),
+            ("writer-2.p99.9<50ms", gate("p99.9<1s").quantity)
+        );
+        assert_eq!(gate("p99.9<1s").group, None);
+        for text in ["writer.p100<2ms", "writer.<2ms", "Writer.p99<2ms", "writer.speed>1"] {
+            assert!(text.parse::<Gate>().is_err(), "{text}");
+        }
+        assert!(parse_level("p99<2ms").is_ok() && parse_level("writer.p99<2ms").is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod code;
 mod error_class;
 mod finding;
 mod gate;
+mod group;
 mod shared;
 pub mod units;
 
@@ -22,6 +23,7 @@ pub use finding::{Finding, Value, merge};
 pub(crate) use finding::{finding, millis};
 pub(crate) use gate::parse_level;
 pub use gate::{Gate, Percentile, Property, Quantity};
+pub use group::GroupName;
 pub use shared::Shared;
 pub(crate) use shared::share_names;
 

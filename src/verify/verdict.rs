@@ -70,7 +70,7 @@ impl Evidence<'_> {
                 if is_script && !summary.verify.is_empty() {
                     history.scripts.push(untold);
                 } else {
-                    history.custom |= !summary.workload.built_in;
+                    history.custom |= !summary.is_built_in();
                     history.unknown.push(untold);
                 }
             }
@@ -81,7 +81,7 @@ impl Evidence<'_> {
                         "step {step} wrote to a copy of it at {place}, this one is at {here}"
                     ));
                 }
-                history.custom |= !summary.workload.built_in;
+                history.custom |= !summary.is_built_in();
                 history.add(entry);
             }
         }
@@ -127,7 +127,8 @@ impl Evidence<'_> {
     pub(super) fn name_unjudged(&self) -> Vec<String> {
         let unjudged = |summary: &&Summary| {
             let Summary { step_id, workload, .. } = summary;
-            let mut all = workload.statements.iter().map(|statement| statement.sql.as_str());
+            let all = summary.workloads().flat_map(|workload| &workload.statements);
+            let mut all = all.map(|statement| statement.sql.as_str());
             let sql = all.find(|sql| writes_elsewhere(sql))?;
             Some(format!("step {step_id} ({}) by '{}'", workload.name, clip(sql, VALUE_MAX)))
         };

@@ -24,7 +24,7 @@ use options::{Amount, check_option, ensure};
 pub(crate) use options::{OPTION_MAX, Options, Setting};
 pub(crate) use random::{Permutation, Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
-pub(crate) use script::script;
+pub(crate) use script::{script, script_of_file};
 pub(crate) use sql::pieces;
 pub(crate) use statement::{
     Const, Content, Count, Effect, KeySource, Param, Statement, StatementKind, writes_elsewhere,

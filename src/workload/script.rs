@@ -1,5 +1,8 @@
 //! A workload from SQL without a profile: the statements of a file or of the command line are one operation.
 
+use std::io::Read;
+use std::path::Path;
+
 use super::options::ensure;
 use super::sql::{Splitter, Words, length_of_comment, length_of_quoted};
 use super::statement::{Expect, Param, Statement, StatementKind, is_control};
@@ -9,8 +12,32 @@ use crate::error::{Error, Result};
 const PLACEHOLDERS: &str = "{random A..B} (a number), {digits N} (random digits) and {table} \
     (a table that loadgen prepare made) are known; the same number in several statements: SET @id = {random A..B}, then @id";
 
+/// Upper limit on a file's bytes: it is sent again and again.
+const FILE_MAX: u64 = 64 << 20;
 /// Longest statement, bytes: the client sends no longer packets.
 const STATEMENT_MAX: usize = 16 << 20;
+
+/// Reads a file, `-` for standard input, and makes a workload of it; `flag` names it in errors.
+pub(crate) fn script_of_file(path: &Path, flag: &str) -> Result<Workload> {
+    let refused = |what: &dyn std::fmt::Display| {
+        Error::usage(format!("{flag}{}: {what}", path.display()))
+            .hint("a file of SQL statements, or loadgen sql --query 'SELECT 1'")
+    };
+    let mut text = Vec::new();
+    let stdin = path.as_os_str() == "-";
+    let read = if stdin {
+        std::io::stdin().take(FILE_MAX + 1).read_to_end(&mut text)
+    } else {
+        let file = std::fs::File::open(path).map_err(|e| refused(&e))?;
+        file.take(FILE_MAX + 1).read_to_end(&mut text)
+    };
+    read.map_err(|e| refused(&e))?;
+    if text.len() as u64 > FILE_MAX {
+        return Err(refused(&"more than 64 MiB of SQL"));
+    }
+    let stem = path.file_stem().filter(|_| !stdin).unwrap_or_default().to_string_lossy();
+    script(&stem, &text, &path.display().to_string())
+}
 
 /// Makes a workload of these statements in order; `origin` names them in errors.
 pub(crate) fn script(name: &str, text: &[u8], origin: &str) -> Result<Workload> {

@@ -76,6 +76,8 @@ fn tables_are_found_as_they_are() {
                 clients_here: 1,
                 statements: &|_| (0, 1),
                 rows_there: true,
+                statements_beside: &|_| 0,
+                clients_beside: 0,
                 writes: false,
                 begins: false,
                 quiet_max: Duration::ZERO,

@@ -25,6 +25,8 @@ fn needs() -> Needs<'static> {
         clients_max: 8,
         clients_here: 8,
         statements: &|tables| (1, tables),
+        statements_beside: &|_| 0,
+        clients_beside: 0,
         schema: Schema::Sbtest,
         rows_there: true,
         writes: true,

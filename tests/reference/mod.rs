@@ -17,6 +17,7 @@ use loadgen::report::FIGURES;
 use loadgen::terms::{Code, PLACES, RESTLESS};
 
 const ERROR: &str = include_str!("../../src/error.rs");
+const GROUP: &str = include_str!("../../src/plan/group.rs");
 const KNOBS: &str = include_str!("../../src/plan/knobs.rs");
 const PROFILE: &str = include_str!("../../src/plan/profile/mod.rs");
 const PROFILE_SCRIPT: &str = include_str!("../../src/plan/profile/script.rs");
@@ -124,6 +125,7 @@ fn the_keys_of_profiles_are_in_the_reference() {
         ("`[tables]`", PROFILE, "Tables"),
         ("`[[run]]` of a workload", KNOBS, "Knobs"),
         ("`[[run]]` of a script", PROFILE_SCRIPT, "ScriptKeys"),
+        ("`[[run.group]]`: a group beside the measured clients", GROUP, "GroupKnobs"),
         ("`[[run]]` of a load or a suite", PROFILE, "Timed"),
         ("`load` of a run", KNOBS, "LoadKnobs"),
         ("`suite` of a run", KNOBS, "SuiteSpec"),
@@ -252,6 +254,11 @@ and the window's end. A counter that a server does not have is `-`, and so is on
 all of a step in which the server was restarted.
 
 What one such reading adds to `Com_*`, `Created_tmp_*`, `Handler_*`, `Queries`, `Questions`, `Rows_*`, `Select_*` and `Table_*` is counted after the step, with all clients at rest, and is not in the differences. It stays in them where another program asks the server meanwhile: 700 to 1,400 handler calls and one question a step, and `Com_show_status` of the deltas shows it. Four short readings within a window of 3 s or more stay in them, too.
+
+## Groups
+
+A group beside the measured clients has `NAME.qps`, `NAME.tps`, `NAME.errors`, `NAME.errors%`, `NAME.rows`, and times such as \
+`NAME.p99`: its response time where it has a rate. Costs an operation are not known of a step with groups.
 ";
 
 #[test]

@@ -43,6 +43,8 @@ fn full() -> Value {
     full["workload"]["spread"] = value!("pinned");
     full["plan"]["arrival"] = value!("poisson");
     full["plan"]["on_error"] = value!("abort");
+    full["groups"][0]["arrival"] = value!("poisson");
+    full["groups"][0]["workload"] = full["workload"].clone();
     full["loadgen"]["profile"] = value!("release");
     full["conditions"]["before"]["warm"] = value!("pool");
     // Links count where the traffic goes over them.
@@ -300,6 +302,7 @@ fn a_field_that_one_summary_lacks_is_no_reason_to_refuse() {
                 "server.variables.",
                 "load.",
                 "conditions.before.",
+                "groups.",
             ];
             if !says.iter().any(|prefix| name.starts_with(prefix)) && !is_free(&name) {
                 assert!(here.is_some(), "{kind}: without {name} it is refused");

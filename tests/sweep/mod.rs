@@ -5,6 +5,7 @@ mod conditions;
 mod disk;
 mod faults;
 mod gates;
+mod groups;
 mod histories;
 mod hosts;
 mod ledger;

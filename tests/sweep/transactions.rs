@@ -71,6 +71,7 @@ fn plan(ops: u64) -> Plan {
         policy: Policy::default(),
         rules: Rules::loadgen(),
         script: None,
+        groups: Vec::new(),
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) fn a_plan(workload: usize, clients: u32, stop: StopAt) -> Plan {
         policy: plan::Policy::default(),
         rules: plan::Rules::loadgen(),
         script: None,
+        groups: Vec::new(),
     }
 }
 
@@ -97,6 +98,55 @@ fn clients_are_dealt_over_tables() {
     assert_eq!(job.sql(0, 2), "SELECT c FROM sbtest3 WHERE id=?");
     assert_eq!(job.prepared, ["SELECT c FROM {table} WHERE id=?"]);
     assert_eq!(job.text_pieces(0)[0], ["SELECT c FROM sbtest1 WHERE id=", ""]);
+}
+
+#[test]
+fn groups_of_a_step_have_keys_ids_and_threads_of_their_own() {
+    let own = job(4, StopAt::Ops(1), Spread::Pinned);
+    let step = own.step;
+    let others = OtherGroups { first_client: 0, clients_in_all: 7, threads: 3, change_rows: true };
+    let first = own.among(others, None, &step);
+    let others = OtherGroups { first_client: 4, change_rows: false, ..others };
+    let named =
+        |name, step: &Step| job(3, StopAt::Ops(1), Spread::Random).among(others, Some(name), step);
+    let second = named("b", &step);
+    let keys = |job: &Job| job.stream(0, true).bits();
+    assert_eq!(keys(&first), keys(&job(4, StopAt::Ops(1), Spread::Pinned)), "as if it were alone");
+    let other_step = Step { clients: 8, ..step };
+    let all =
+        [keys(&first), keys(&second), keys(&named("c", &step)), keys(&named("b", &other_step))];
+    assert!((1..4).all(|at| !all[..at].contains(&all[at])), "{all:?}");
+    let clients = (0..4).map(|_| &first).enumerate();
+    let clients = clients.chain((0..3).map(|_| &second).enumerate());
+    let ids: std::collections::BTreeSet<u64> =
+        clients.flat_map(|(client, job)| job.serial(client as u32, 10).take(5)).collect();
+    assert_eq!(ids, (11..46).collect(), "no two clients number one row");
+    assert_eq!([0, 1, 2].map(|thread| first.clients_of(thread)), [vec![0, 3], vec![1], vec![2]]);
+    assert_eq!([0, 1, 2].map(|thread| second.clients_of(thread)), [vec![2], vec![0], vec![1]]);
+    let rows = |job: &Job| (job.statements[0].check.rows, job.statements[0].check.content);
+    assert_eq!(rows(&first), ((0, 1), false), "a row may be away");
+    assert_eq!(rows(&second), ((1, 1), true));
+}
+
+#[test]
+fn answers_may_differ_when_another_group_deletes_rows_or_writes_by_sql_of_its_own() {
+    let workload = |name: &str| crate::workload::named(name).expect(name);
+    let own = Workload { built_in: false, ..workload("update-index") };
+    let skipping = workload("read-write").with_options(&[("skip_trx".to_owned(), 1)].into());
+    let dirty = Tables { atomic: false, ..TABLES };
+    for (other, tables, changed) in [
+        (workload("read-only"), TABLES, false),
+        (workload("update-index"), TABLES, false),
+        (workload("insert"), TABLES, false),
+        (workload("read-write"), TABLES, false),
+        (workload("read-write"), dirty, true),
+        (skipping.expect("an option"), TABLES, true),
+        (workload("delete"), TABLES, true),
+        (own, TABLES, true),
+    ] {
+        let name = other.name.clone();
+        assert_eq!(change_rows(std::iter::once(&other), &tables), changed, "{name}");
+    }
 }
 
 fn generator(seed: u64) -> Generator {

@@ -338,7 +338,7 @@ fn an_open_loop_s_response_time_is_looked_at_too() {
     // A rate that was too high is told as such.
     let mut step = sound();
     step.plan.rate = Some(10_000.0);
-    step.warnings.push(finding!(NotSustained, 1.0, 10_000.0, 7.0).into());
+    step.warnings.push(finding!(NotSustained, 1.0, 10_000.0, 7.0, None::<String>).into());
     for (i, entry) in (0_u32..).zip(&mut step.timeline) {
         entry.response_p50_us = Some(f64::from(i + 1));
     }

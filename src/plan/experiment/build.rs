@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::{Dataset, Experiment, Overrides, RunSpec, ServerSetup, What};
 use crate::error::{Error, Result};
+use crate::plan::group::schemas;
 use crate::plan::knobs::{Knobs, LoadSource, SuiteSpec};
 use crate::plan::profile::script::{ScriptPart, ScriptRun};
 use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
@@ -228,13 +229,26 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
     Ok(found)
 }
 
+/// Finds the workload of a group beside.
+fn find_beside(profile: &Profile, name: &str) -> Result<Workload> {
+    profile.workload(name).ok_or_else(|| {
+        let known = builtin().into_iter().chain(profile.workloads.iter().cloned());
+        let known = joined(known.map(|workload| Some(workload.name)), ", ");
+        Error::usage(format!("no workload '{name}': {}", known.unwrap_or_default()))
+    })
+}
+
 /// Plans one workload of a run on its tables; `here` makes errors of a key.
 fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> Result<What> {
     let (profile, overrides) = of;
     let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
     let options = options.map(|(name, value)| (name.clone(), value.0)).collect();
     let workload = workload.with_options(&options).map_err(|e| here("", &e))?;
-    let (schema, named, mut knobs) = (workload.schema, workload.names_tables(), knobs.clone());
+    let find = |name: &str| find_beside(profile, name);
+    let beside = schemas(&knobs.groups, &find);
+    let own = workload.names_tables();
+    let schema = beside.first().copied().filter(|_| !own).unwrap_or(workload.schema);
+    let (named, mut knobs) = (own || !beside.is_empty(), knobs.clone());
     // With a table a client, the tables of other runs do not count.
     let count = profile.tables.count.filter(|_| !workload.table_a_client);
     knobs.tables = knobs.tables.or(count).filter(|_| named);
@@ -244,7 +258,8 @@ fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> 
     if let Some(rows) = rows {
         workload.fits(rows).map_err(|e| here("", &e))?;
     }
-    let plan = knobs.located(workload, overrides.seed).map_err(|(key, e)| here(key, &e))?;
+    let plan = knobs.located(workload, overrides.seed, &find).map_err(|(key, e)| here(key, &e))?;
+    plan.check_gates(&profile.gates).map_err(|e| here("", &e))?;
     let tables = if named { plan.tables_or_default() } else { 0 };
     let plan = Plan { tables: Some(tables), rows, ..plan };
     if tables == 0 && (plan.before.warm == Warm::Pool || plan.before.ahi == Ahi::Warm) {
@@ -280,7 +295,12 @@ fn script_part(of: Given<'_>, n: usize, run: &ScriptRun) -> Result<(String, What
         return Err(refuse((key, format!("run {title}: {key} is not for scripts: {why}"))));
     }
     let (tables, rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
-    let plan = Knobs { tables, rows, ..run.knobs.clone() }.located(workload, overrides.seed);
+    let (knobs, find) =
+        (Knobs { tables, rows, ..run.knobs.clone() }, |name: &str| find_beside(profile, name));
+    let plan = knobs.located(workload, overrides.seed, &find).and_then(|plan| {
+        plan.check_gates(&profile.gates).map_err(|error| ("", error))?;
+        Ok(plan)
+    });
     let plan = plan.map_err(|(key, error)| refuse((key, format!("run {title}: {error}"))))?;
     Ok((title, What::Sweep(Box::new(plan), Dataset::default()), part))
 }

@@ -194,7 +194,7 @@ impl RunSpec {
 
     /// Returns whether it may write; a script or a suite may.
     pub(crate) fn writes(&self) -> bool {
-        self.script.is_some() || self.sweep().is_none_or(|(plan, _)| plan.workload.writes())
+        self.script.is_some() || self.sweep().is_none_or(|(plan, _)| plan.writes())
     }
 
     pub(crate) fn plan(&self) -> Option<&Plan> {
@@ -349,8 +349,8 @@ impl Experiment {
         parts.fold((1, 0), |(most, statements), part| {
             let What::Sweep(plan, dataset) = &part.what else { return (most, statements) };
             let spread = plan.spread_over(dataset.tables).expect("the profile was checked");
-            let clients = plan.clients_max();
-            let prepared = plan.prepared_per_client(spread, dataset.tables) * u64::from(clients);
+            let clients = plan.clients_max().saturating_add(plan.clients_beside());
+            let prepared = plan.prepared_in_all(spread, dataset.tables);
             (most.max(clients), statements.max(prepared))
         })
     }
@@ -525,6 +525,9 @@ impl Experiment {
             if let Some(script) = &part.script {
                 let prepared = if script.data.is_some() { ", filled by its prepare" } else { "" };
                 put("script", &format!("{}: {}{prepared}", part.title, script.file));
+            }
+            for group in part.plan().map_or(&[][..], |plan| &plan.groups) {
+                put("beside", &format!("{}: {group}", part.title));
             }
             part.gates.iter().for_each(|gate| put("gate", &format!("{}: {gate}", part.title)));
         }

@@ -263,11 +263,34 @@ fn a_cell_keeps_its_key_while_it_is_the_same_measurement() {
             "[[run]]\nname = \"r\"\nworkload = \"read-only\"",
             12,
         ),
+        ("ops = 100000", "ops = 100000\ngroup = [{ workload = \"update-index\", rate = 5 }]", 12),
         // Those of the label itself, and those of the one that inherits it.
         ("skip-log-bin = true", "skip-log-bin = false", 4),
     ] {
         let other = keys(&TEXT.replace(from, to), &overrides());
         assert_eq!(all.iter().filter(|key| other.contains(key)).count(), same, "{to}");
+    }
+}
+
+#[test]
+fn groups_of_a_run_have_workloads_of_the_file_and_are_refused_at_their_place() {
+    let own = "[[workload]]\nname = \"mine\"\n[[workload.transaction]]\n\
+               [[workload.transaction.statement]]\nsql = \"DELETE FROM {table} WHERE id = 7\"\n";
+    let with = |group: &str| {
+        let text = TEXT.replace("ops = 100000", &format!("ops = 100000\ngroup = [{group}]"));
+        build(&Profile::parse(&(text + own), "p")?, &overrides())
+    };
+    let experiment = with("{ workload = \"mine\", name = \"w\", clients = 3 }").expect("sound");
+    let What::Sweep(plan, _) = &experiment.parts[1].what else { panic!("a sweep") };
+    assert_eq!((plan.groups.len(), plan.clients_beside()), (1, 3));
+    assert!(experiment.parts[1].writes(), "the readers' run writes now");
+    for (group, part) in [
+        ("{ workload = \"mine\", rates = 5 }", "rates"),
+        ("{ workload = \"yours\" }", "mine"),
+        ("{ rate = 5 }", "group 1"),
+    ] {
+        let error = with(group).expect_err(group).to_string();
+        assert!(error.starts_with("p:") && error.contains(part), "{error}");
     }
 }
 

@@ -1,0 +1,93 @@
+//! The groups of a step's clients: their jobs, and what the step's side knows of each.
+
+use std::sync::Arc;
+
+use super::errors::OutageWatch;
+use super::job::{Job, OtherGroups, change_rows, engine_threads};
+use super::setup::{StepSetup, ThreadCounts};
+use super::{Counted, StepContext};
+use crate::error::Result;
+use crate::observe::{Cost, Ns, RecordedInterval, Timeline, seconds};
+use crate::plan::Step;
+use crate::summary::TableOps;
+
+/// Compiles the jobs of all groups, the measured one first.
+pub(super) fn compile_jobs(context: &StepContext<'_>) -> Result<Vec<Arc<Job>>> {
+    let StepContext { plan, step, tables, .. } = *context;
+    let mut others = OtherGroups {
+        first_client: 0,
+        clients_in_all: step.clients.saturating_add(plan.clients_beside()),
+        threads: engine_threads(plan, step.clients),
+        change_rows: false,
+    };
+    let mut jobs = vec![(Job::new(plan, context.spread, tables, step), None)];
+    for group in &plan.groups {
+        let plan = plan.of_group(group);
+        let step = Step { clients: group.clients, rate: group.rate, ..*step };
+        let job = Job::new(&plan, plan.spread_over(tables.count)?, tables, &step);
+        jobs.push((job, Some(group.name.as_str())));
+    }
+    let mut all = Vec::with_capacity(jobs.len());
+    for (at, (job, name)) in jobs.into_iter().enumerate() {
+        let not_own = plan.workloads().enumerate().filter(|(other, _)| *other != at);
+        others.change_rows = change_rows(not_own.map(|(_, workload)| workload), &tables);
+        let clients = job.step.clients;
+        all.push(Arc::new(job.among(others, name, step)));
+        others.first_client = others.first_client.saturating_add(clients);
+    }
+    Ok(all)
+}
+
+/// A group of clients as the step's side sees it.
+pub(super) struct GroupSeen {
+    pub setup: Arc<StepSetup>,
+    pub timeline: Timeline,
+    pub ops: u64,
+    pub errors: u64,
+    pub outages: OutageWatch,
+    pub done: Vec<ThreadCounts>,
+}
+
+impl GroupSeen {
+    pub(super) fn new(setup: Arc<StepSetup>) -> GroupSeen {
+        let (job, threads) = (&setup.job, setup.sources);
+        let pause = job.plan.think.map_or(0, |think| think.as_nanos() as Ns);
+        let entry = job.plan.interval.as_nanos() as Ns;
+        let timeline = Timeline::new(threads, job.timed_statements, entry);
+        let outages = OutageWatch::new(threads, pause);
+        GroupSeen { timeline, ops: 0, errors: 0, outages, done: Vec::new(), setup }
+    }
+
+    /// Merges what its threads counted; all that counted may be lost.
+    pub(super) fn take_counts(&mut self) -> ThreadCounts {
+        let merged = std::mem::take(&mut self.done).into_iter().reduce(ThreadCounts::merge);
+        let nothing = || ThreadCounts { ops_by_client: vec![0], ..ThreadCounts::default() };
+        let mut counts = merged.unwrap_or_else(nothing);
+        counts.ledger.truncate(self.setup.job.tables.count as usize);
+        counts
+    }
+
+    pub(super) fn count(
+        self,
+        (started_at, cost): (jiff::Timestamp, Cost),
+        measured: Ns,
+        counts: &mut ThreadCounts,
+    ) -> Counted {
+        let by_table = counts.ledger.iter().zip(&counts.ops_by_table);
+        let per_table =
+            by_table.map(|(of, ops)| TableOps { table: of.table.clone(), ops: *ops }).collect();
+        Counted {
+            started_at,
+            measured_s: seconds(measured),
+            cost,
+            timeline: self.timeline,
+            errors: counts.failures.take_errors(),
+            per_table,
+        }
+    }
+
+    pub(super) fn lose(&mut self, source: usize) -> Vec<RecordedInterval> {
+        self.outages.report(source, (Ns::MAX, 0), Vec::new(), Ns::MAX);
+        self.timeline.thread_done(source)
+    }
+}

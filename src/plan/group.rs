@@ -1,0 +1,269 @@
+//! Groups of clients beside the measured ones: each with a workload and a rate of its own, constant through a
+//! sweep.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::value::{CLIENTS_MAX, Length, OptionValue, Rates, Whole};
+use crate::error::{Error, Result};
+use crate::terms::units::duration;
+use crate::terms::{Arrival, Choice as _, GroupName, StatementMode, clients, joined};
+use crate::workload::{Schema, Workload, builtin, named, script_of_file};
+
+/// The most groups beside the measured one: each costs every engine thread a little.
+const GROUPS_MAX: usize = 8;
+const KEYS: &str = "name, clients, rate, arrival, think, sql and the workload's options";
+const EXAMPLE: &str = "--beside update-index,clients=4,rate=200";
+
+/// Finds a workload by its name; the error lists those that there are.
+pub(crate) type Find<'f> = dyn Fn(&str) -> Result<Workload> + 'f;
+
+/// A group of clients beside the measured ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    pub name: GroupName,
+    #[serde(deserialize_with = "Workload::read_written")]
+    pub workload: Workload,
+    pub clients: u32,
+    /// Ops a second over its clients; None: a closed loop.
+    pub rate: Option<f64>,
+    pub arrival: Arrival,
+    pub think: Option<Duration>,
+    pub statements: StatementMode,
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}, {}", self.name, self.workload.name, clients(self.clients))?;
+        if let Some(rate) = self.rate {
+            write!(f, " at {rate}/s, {}", self.arrival)?;
+        }
+        self.think.map_or(Ok(()), |think| write!(f, ", think {}", duration(think)))
+    }
+}
+
+/// The settings of a group beside: the words of `--beside`, and the keys of `[[run.group]]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GroupKnobs {
+    /// Its workload, built in or of this file
+    pub workload: Option<String>,
+    /// A file of SQL statements instead of a workload: they are one operation
+    pub sql: Option<PathBuf>,
+    /// A script is refused beside: measure it, and let a workload run beside it
+    pub lua: Option<String>,
+    /// Its name in the summary, in gates and in metrics: `writer.p99<50ms` [default: that of the workload or the file]
+    pub name: Option<GroupName>,
+    /// Concurrent clients in all steps [default: 1]
+    pub clients: Option<Whole<1, { CLIENTS_MAX as u64 }>>,
+    /// Ops a second over its clients [default: a closed loop]
+    pub rate: Option<Rates>,
+    /// As the run's, with `rate` [default: poisson]
+    pub arrival: Option<Arrival>,
+    /// As the run's, without `rate`
+    pub think: Option<Length<1>>,
+    /// The workload's options: `{ range_size = 10 }`
+    pub options: BTreeMap<String, OptionValue>,
+}
+
+impl FromStr for GroupKnobs {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<GroupKnobs, String> {
+        let mut knobs = GroupKnobs::default();
+        let mut known = BTreeSet::new();
+        for (at, word) in text.split(',').map(str::trim).enumerate() {
+            let Some((key, value)) = word.split_once('=') else {
+                if at > 0 || word.is_empty() {
+                    let what = format!("'{word}' is no KEY=VALUE: {KEYS}; for one {EXAMPLE}");
+                    return Err(format!("'{text}': {what}"));
+                }
+                knobs.workload = Some(word.to_owned());
+                continue;
+            };
+            let (key, value) = (key.trim(), value.trim());
+            if !known.insert(key.to_owned()) {
+                return Err(format!("'{text}': {key} is there twice"));
+            }
+            knobs.set(key, value).map_err(|what| format!("'{text}': {key}: {what}"))?;
+        }
+        Ok(knobs)
+    }
+}
+
+impl GroupKnobs {
+    fn set(&mut self, key: &str, value: &str) -> std::result::Result<(), String> {
+        match key {
+            "sql" => self.sql = Some(PathBuf::from(value)),
+            "lua" => self.lua = Some(value.to_owned()),
+            "name" => self.name = Some(value.parse()?),
+            "clients" => self.clients = Some(value.parse()?),
+            "rate" => self.rate = Some(value.parse()?),
+            "arrival" => {
+                let words = Arrival::ALL.iter().map(|choice| Some(choice.to_string()));
+                let none = || format!("there are {}", joined(words, " and ").unwrap_or_default());
+                self.arrival = Some(Arrival::of(value).ok_or_else(none)?);
+            }
+            "think" => self.think = Some(value.parse()?),
+            option => {
+                let value = value.parse().map_err(|_| format!("there are {KEYS}"))?;
+                self.options.insert(option.replace('-', "_"), value);
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve(&self, find: &Find<'_>, statements: Option<StatementMode>) -> Result<Group> {
+        if self.lua.is_some() {
+            return Err(Error::usage("lua: a script does not run beside others yet")
+                .hint("loadgen lua FILE --beside … measures a script, with a workload or sql=FILE beside it"));
+        }
+        let workload = match (&self.workload, &self.sql) {
+            (Some(name), None) => find(name)?,
+            (None, Some(path)) if path.as_os_str() != "-" => script_of_file(path, "sql=")?,
+            _ => return Err(Error::usage("a group has a workload or sql=FILE").hint(EXAMPLE)),
+        };
+        if let Some(name) = self.options.keys().find(|name| !workload.options.contains_key(*name)) {
+            let own = joined(workload.options.keys().map(|known| Some(known.clone())), ", ");
+            let own = own.map_or_else(
+                || "it has no options".to_owned(),
+                |own| format!("its options: {own}"),
+            );
+            return Err(Error::usage(format!("{} has no option '{name}'", workload.name))
+                .hint(format!("there are {KEYS}; {own}")));
+        }
+        let options = self.options.iter().map(|(name, value)| (name.clone(), value.0)).collect();
+        let workload = workload.with_options(&options)?;
+        let rate = match self.rate.as_ref().map(|rates| rates.0.as_slice()) {
+            None => None,
+            Some([one]) => Some(*one),
+            Some(_) => {
+                return Err(Error::usage(
+                    "a group beside has one rate, for it stays as it is in all steps",
+                ));
+            }
+        };
+        if self.arrival.is_some() && rate.is_none() {
+            return Err(Error::usage("arrival is for a group with a rate")
+                .hint("rate=N makes it an open loop"));
+        }
+        if self.think.is_some() && rate.is_some() {
+            return Err(Error::usage("think is for a closed loop, and a rate makes an open one")
+                .hint("either think, or rate"));
+        }
+        let usual = if workload.defines() { StatementMode::Text } else { StatementMode::Prepared };
+        Ok(Group {
+            name: self.name.unwrap_or_else(|| GroupName::from_text(&workload.name)),
+            clients: self.clients.map_or(1, Whole::small),
+            rate,
+            arrival: self.arrival.unwrap_or_default(),
+            think: self.think.map(|think| think.0),
+            statements: statements.unwrap_or(usual),
+            workload,
+        })
+    }
+}
+
+/// Lists the schemas of the tables that groups name; what is wrong with them is said when they are resolved.
+pub(crate) fn schemas(all: &[GroupKnobs], find: &Find<'_>) -> Vec<Schema> {
+    let groups = all.iter().filter_map(|knobs| knobs.resolve(find, None).ok());
+    let named = groups.filter(|group| group.workload.names_tables());
+    named.map(|group| group.workload.schema).collect()
+}
+
+/// Makes the groups of a plan; errors name the part.
+pub(super) fn resolve(
+    all: &[GroupKnobs],
+    find: &Find<'_>,
+    statements: Option<StatementMode>,
+) -> Result<Vec<Group>> {
+    let mut groups: Vec<Group> = Vec::new();
+    if all.len() > GROUPS_MAX {
+        return Err(Error::usage(format!(
+            "{} groups beside are more than {GROUPS_MAX}",
+            all.len()
+        )));
+    }
+    for (number, knobs) in (1..).zip(all) {
+        let group = knobs.resolve(find, statements);
+        let group = group.map_err(|error| error.context(format!("group {number} beside")))?;
+        if groups.iter().any(|known| known.name == group.name) {
+            return Err(Error::usage(format!("two groups beside have the name '{}'", group.name))
+                .hint("name=… tells them apart"));
+        }
+        groups.push(group);
+    }
+    Ok(groups)
+}
+
+/// Finds a workload of loadgen's own.
+pub(crate) fn find_builtin(name: &str) -> Result<Workload> {
+    named(name).ok_or_else(|| {
+        let known = builtin().into_iter().map(|workload| Some(workload.name));
+        let known = joined(known, ", ").unwrap_or_default();
+        Error::usage(format!("no workload '{name}'"))
+            .hint(format!("there are {known}; sql=FILE is one of your own"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(all: &[&str]) -> Result<Vec<Group>> {
+        let knobs: std::result::Result<Vec<GroupKnobs>, String> =
+            all.iter().map(|text| text.parse()).collect();
+        resolve(&knobs.map_err(Error::usage)?, &find_builtin, None)
+    }
+
+    #[test]
+    fn words_of_a_flag_and_keys_of_a_file_are_one_group() {
+        let text = "read-write, name=writer, clients=4, rate=1k, arrival=uniform, range-size=7";
+        let of_flag: GroupKnobs = text.parse().expect("a group");
+        let file = "workload = 'read-write'\nname = 'writer'\nclients = 4\nrate = '1k'\n\
+                    arrival = 'uniform'\noptions = { range_size = 7 }";
+        assert_eq!(of_flag, toml::from_str(file).expect("a group"));
+        let group = groups(&[text]).expect("a plan").remove(0);
+        assert_eq!((group.name.as_str(), group.clients, group.rate), ("writer", 4, Some(1000.0)));
+        assert_eq!(
+            (group.arrival, group.workload.options["range_size"].value),
+            (Arrival::Uniform, 7)
+        );
+        let plain = groups(&["oltp_update_index"]).expect("a plan").remove(0);
+        assert_eq!((plain.name.as_str(), plain.clients, plain.rate), ("update-index", 1, None));
+    }
+
+    #[test]
+    fn group_is_refused_by_its_part_when_it_is_not_whole() {
+        for (text, part) in [
+            ("", "KEY=VALUE"),
+            ("update-index,4", "'4' is no KEY=VALUE"),
+            ("update-index,clients=0", "clients"),
+            ("update-index,clients=1,clients=2", "twice"),
+            ("update-index,rate=1k..4k", "one rate"),
+            ("update-index,arrival=uniform", "rate"),
+            ("update-index,arrival=even,rate=1", "uniform"),
+            ("update-index,rate=5,think=1s", "think"),
+            ("update-index,name=Writer", "'Writer'"),
+            ("update-index,speed=4", "no option 'speed'"),
+            ("update-index,speed=fast", "name, clients, rate"),
+            ("update-indx", "update-index"),
+            ("clients=4", "workload or sql"),
+            ("update-index,sql=a.sql", "workload or sql"),
+            ("lua=a.lua", "script"),
+            ("sql=/nonexistent/a.sql", "/nonexistent/a.sql"),
+        ] {
+            let error = groups(&[text]).expect_err(text).render();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        let twice =
+            groups(&["update-index", "update-index,rate=5"]).expect_err("one name").render();
+        assert!(twice.contains("name="), "{twice}");
+        assert!(groups(&["update-index", "update-index,name=b"]).is_ok());
+    }
+}
