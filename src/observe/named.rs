@@ -19,6 +19,7 @@ pub(crate) struct TransactionNames(Mutex<Vec<String>>);
 
 impl TransactionNames {
     /// Returns the number of a name; an error says why it has none.
+    #[cfg_attr(not(feature = "lua"), allow(dead_code, reason = "only scripts name ops"))]
     pub(crate) fn number(&self, name: &[u8]) -> Result<u32, String> {
         let text = String::from_utf8_lossy(name);
         let long = text.chars().count() > NAME_MAX;

@@ -321,6 +321,7 @@ impl Recorder {
     }
 
     /// Counts errors after which an op of this name began again.
+    #[cfg_attr(not(feature = "lua"), allow(dead_code, reason = "only scripts name ops"))]
     pub(crate) fn retried(&mut self, name: u32, errors: u64) {
         if self.current.phase != Phase::Drain
             && let Some(named) = self.named(name)

@@ -187,7 +187,9 @@ pub(crate) fn run(
     let all = steps.summaries.iter().collect();
     let gated = check_gates(std::iter::once((all, args.gates.as_slice())), steps.progress);
     tell_end(args, place, ended.is_ok(), &mut steps, &out);
-    exporter.iter().for_each(|exporter| exporter.wait_for_last_scrape(stop, steps.progress));
+    if let Some(exporter) = exporter {
+        exporter.wait_for_last_scrape(stop, steps.progress);
+    }
     finish([ended, printed, gated], steps.progress)
 }
 

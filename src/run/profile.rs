@@ -133,8 +133,9 @@ pub(crate) fn run(
     let printed = print(tables, &done, &invocation.out, progress.is_quiet());
     let judged = judge_parts(&experiment, &earlier, &mut progress);
     tell_end(saved, &experiment, &earlier, out, &mut progress);
-    let exporter = invocation.exporter.iter();
-    exporter.for_each(|exporter| exporter.wait_for_last_scrape(stop, &mut progress));
+    if let Some(exporter) = &invocation.exporter {
+        exporter.wait_for_last_scrape(stop, &mut progress);
+    }
     finish([ranked(errors).0.map_or(Ok(()), Err), printed, judged], &mut progress)
 }
 

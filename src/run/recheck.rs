@@ -98,8 +98,9 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     progress.clear();
     let reported = again.report(&open);
     tell_saved(saved, &out, Layout::Versions, &mut progress);
-    let exporter = invocation.exporter.iter();
-    exporter.for_each(|exporter| exporter.wait_for_last_scrape(stop, &mut progress));
+    if let Some(exporter) = &invocation.exporter {
+        exporter.wait_for_last_scrape(stop, &mut progress);
+    }
     finish([ranked(errors).0.map_or(Ok(()), Err), reported], &mut progress)
 }
 

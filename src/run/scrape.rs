@@ -14,9 +14,10 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::openmetrics::Shown;
+use crate::stop::within;
 
 const CONNECTIONS: usize = 8;
 /// A page costs some 50 µs: at most 400 of them a second.
@@ -51,7 +52,7 @@ pub(super) fn serve(listener: TcpListener, shown: &Arc<Shown>) {
                 http.max_buf_size(HEADERS_BYTES);
                 let serving = http.serve_connection(TokioIo::new(stream), answer);
                 // What fails here is the scraper's.
-                let _ = timeout(CONNECTION, serving).await;
+                let _ = within(CONNECTION, serving).await;
             });
         }
     });

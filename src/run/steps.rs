@@ -368,7 +368,9 @@ impl<'a> Steps<'a> {
         };
         // Also if there was no window.
         window.send_replace(None);
-        exporter.iter().for_each(|exporter| exporter.end_step());
+        if let Some(exporter) = &exporter {
+            exporter.end_step();
+        }
         let commands = beside::end(beside).await;
         let mut run = run?;
         let after = &mut run.readings.changed;
