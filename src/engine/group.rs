@@ -1,5 +1,6 @@
 //! The groups of a step's clients: their jobs, and what the step's side knows of each.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::errors::OutageWatch;
@@ -30,7 +31,9 @@ pub(super) fn compile_jobs(context: &StepContext<'_>) -> Result<Vec<Arc<Job>>> {
     let mut all = Vec::with_capacity(jobs.len());
     for (at, (job, name)) in jobs.into_iter().enumerate() {
         let not_own = plan.workloads().enumerate().filter(|(other, _)| *other != at);
-        others.change_rows = change_rows(not_own.map(|(_, workload)| workload), &tables);
+        // Nobody knows what a script writes.
+        others.change_rows = (at > 0 && plan.script.is_some())
+            || change_rows(not_own.map(|(_, workload)| workload), &tables);
         let clients = job.step.clients;
         all.push(Arc::new(job.among(others, name, step)));
         others.first_client = others.first_client.saturating_add(clients);
@@ -45,7 +48,9 @@ pub(super) struct GroupSeen {
     pub ops: u64,
     pub errors: u64,
     pub outages: OutageWatch,
-    pub done: Vec<ThreadCounts>,
+    /// Sources that have not ended.
+    running: BTreeSet<usize>,
+    done: Vec<ThreadCounts>,
 }
 
 impl GroupSeen {
@@ -55,14 +60,27 @@ impl GroupSeen {
         let entry = job.plan.interval.as_nanos() as Ns;
         let timeline = Timeline::new(threads, job.timed_statements, entry);
         let outages = OutageWatch::new(threads, pause);
-        GroupSeen { timeline, ops: 0, errors: 0, outages, done: Vec::new(), setup }
+        let (running, done) = ((0..threads).collect(), Vec::new());
+        GroupSeen { timeline, ops: 0, errors: 0, outages, running, done, setup }
     }
 
-    /// Merges what its threads counted; all that counted may be lost.
+    pub(super) fn has_ended(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    pub(super) fn end(&mut self, source: usize, counts: ThreadCounts) -> Vec<RecordedInterval> {
+        self.running.remove(&source);
+        self.done.push(counts);
+        self.timeline.thread_done(source)
+    }
+
+    /// Merges what its threads counted; those with clients of it may be lost.
     pub(super) fn take_counts(&mut self) -> ThreadCounts {
         let merged = std::mem::take(&mut self.done).into_iter().reduce(ThreadCounts::merge);
-        let nothing = || ThreadCounts { ops_by_client: vec![0], ..ThreadCounts::default() };
-        let mut counts = merged.unwrap_or_else(nothing);
+        let mut counts = merged.unwrap_or_default();
+        if counts.ops_by_client.is_empty() {
+            counts.ops_by_client.push(0);
+        }
         counts.ledger.truncate(self.setup.job.tables.count as usize);
         counts
     }
@@ -87,6 +105,7 @@ impl GroupSeen {
     }
 
     pub(super) fn lose(&mut self, source: usize) -> Vec<RecordedInterval> {
+        self.running.remove(&source);
         self.outages.report(source, (Ns::MAX, 0), Vec::new(), Ns::MAX);
         self.timeline.thread_done(source)
     }

@@ -53,7 +53,7 @@ impl SilenceWatch {
 
 /// Names a thread of this process with the number of its clients.
 pub(super) fn name_thread(thread: usize, job: &Job) -> String {
-    let clients = (thread..job.step.clients as usize).step_by(job.threads).len();
+    let clients = job.clients_of(thread).len();
     format!("engine thread {thread} ({})", counted(clients as u64, "client"))
 }
 

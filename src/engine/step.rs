@@ -282,7 +282,7 @@ impl<'a> Running<'a> {
 
     /// Waits for the threads of all groups. A signal now ends the sweep, not this step: its window is whole.
     async fn drain(&mut self) -> Result<()> {
-        while !self.groups.iter().all(|group| self.has_ended(group)) {
+        while !self.groups.iter().all(GroupSeen::has_ended) {
             let (silent, until) = self.next_silent();
             tokio::select! {
                 biased;
@@ -380,11 +380,7 @@ impl<'a> Running<'a> {
 
     /// Returns whether the measured clients have ended.
     fn all_done(&self) -> bool {
-        self.has_ended(&self.groups[0])
-    }
-
-    fn has_ended(&self, group: &GroupSeen) -> bool {
-        group.done.len() + self.seen.lost.len() >= self.setup.sources
+        self.groups[0].has_ended()
     }
 
     async fn follow(&mut self, until: Instant) -> Result<()> {
@@ -513,9 +509,7 @@ impl<'a> Running<'a> {
                 if let Some(all) = self.context.elsewhere {
                     counts.failures.name_host(&all.names[thread]);
                 }
-                let of = &mut self.groups[at];
-                of.done.push(*counts);
-                let complete = of.timeline.thread_done(thread);
+                let complete = self.groups[at].end(thread, *counts);
                 if group == MEASURED {
                     self.seen.silence.end(thread);
                 }
