@@ -89,8 +89,11 @@ pub trait Observer {
     /// Takes an interval of one host, where several have the clients.
     fn host_interval(&self, _host: &str, _interval: &RecordedInterval) {}
 
-    /// Takes the errors of one thread or host so far.
-    fn errors(&self, _source: usize, _by_class: &[(ErrorClass, u64)]) {}
+    /// Takes an interval of a group beside, by its place among all groups.
+    fn group_interval(&self, _group: u8, _interval: &RecordedInterval) {}
+
+    /// Takes the errors of a group so far in one thread or on one host.
+    fn errors(&self, _group: u8, _source: usize, _by_class: &[(ErrorClass, u64)]) {}
 
     fn end(&self, reason: &EndReason);
 

@@ -597,9 +597,7 @@ impl<'a> Running<'a> {
 
     fn take_report(&mut self, thread: usize, group: u8, report: ServiceReport) {
         let ServiceReport { until, ops, mut seen, queue, asleep: _, errors } = report;
-        if let Some(observer) = self.context.observer.filter(|_| group == MEASURED) {
-            observer.errors(thread, &errors);
-        }
+        self.context.observer.iter().for_each(|observer| observer.errors(group, thread, &errors));
         if let Some(all) = self.context.elsewhere {
             name_host(&mut seen, &all.names[thread]);
         }
@@ -620,10 +618,11 @@ impl<'a> Running<'a> {
 
     fn complete(&mut self, group: u8, intervals: &[RecordedInterval]) {
         self.line.add(group, intervals);
+        let Some(observer) = self.context.observer else { return };
         if group != MEASURED {
+            intervals.iter().for_each(|interval| observer.group_interval(group, interval));
             return;
         }
-        let Some(observer) = self.context.observer else { return };
         let mut queue = QueueLength::default();
         for of in &self.seen.queues {
             add!(queue, of; waiting, busy);

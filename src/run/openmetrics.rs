@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::scrape;
-use crate::engine::{EndReason, Observer, QueueLength, add_class};
+use crate::engine::{EndReason, MEASURED, Observer, QueueLength, add_class};
 use crate::error::{Error, Result};
 use crate::observe::{RecordedInterval, Times, seconds};
 use crate::plan::{Plan, Step};
@@ -60,17 +60,25 @@ struct Live {
 #[derive(Debug)]
 struct LiveStep {
     labels: Labels,
-    clients: u32,
     place: u32,
     of: u32,
-    rate: Option<f64>,
     phase: &'static str,
+    /// The hosts of the clients, where there are several, and their operations.
+    hosts: BTreeMap<String, u64>,
+    /// The measured one first.
+    groups: Vec<LiveGroup>,
+}
+
+#[derive(Debug)]
+struct LiveGroup {
+    /// The name of a group beside.
+    labels: Labels,
+    clients: u32,
+    rate: Option<f64>,
     ops: u64,
     statements: u64,
     /// Since the step's start, by thread or host.
     errors: Vec<Vec<(ErrorClass, u64)>>,
-    /// The hosts of the clients, where there are several, and their operations.
-    hosts: BTreeMap<String, u64>,
     last: Option<LastInterval>,
 }
 
@@ -103,24 +111,26 @@ impl Exporter {
     /// Shows a step from its beginning.
     pub(super) fn begin_step(&self, label: String, plan: &Plan, step: &Step) {
         let labels = vec![("label", label), ("workload", plan.workload.name.clone())];
+        let mut groups = vec![LiveGroup::new(Vec::new(), step.clients, step.rate)];
+        groups.extend(plan.groups.iter().map(|group| {
+            LiveGroup::new(vec![("group", group.name.to_string())], group.clients, group.rate)
+        }));
         locked(&self.shown.live).step = Some(LiveStep {
             labels,
-            clients: step.clients,
             place: step.place,
             of: step.of,
-            rate: step.rate,
             phase: PHASES[0],
-            ops: 0,
-            statements: 0,
-            errors: Vec::new(),
             hosts: BTreeMap::new(),
-            last: None,
+            groups,
         });
     }
 
     /// Shows that the step has ended; its counters stay.
     pub(super) fn end_step(&self) {
-        self.update(|step| (step.phase, step.last) = (PHASES[4], None));
+        self.update(|step| {
+            step.phase = PHASES[4];
+            step.groups.iter_mut().for_each(|group| group.last = None);
+        });
     }
 
     /// Waits until a scraper has seen the end, if one comes from time to time.
@@ -151,31 +161,20 @@ impl Observer for Exporter {
     }
 
     fn interval(&self, interval: &RecordedInterval, queue: QueueLength) {
-        let per_s = |n: u64| n as f64 / seconds((interval.end - interval.start).max(1));
-        let paced = interval.paced.as_deref();
-        let times = [
-            ("service", Some(&interval.service)),
-            ("response", paced.map(|paced| &paced.response)),
-        ];
-        let latency = times.into_iter().filter_map(|(kind, times)| Some((kind, times?)));
-        let last = LastInterval {
-            ops_per_s: per_s(interval.ops),
-            statements_per_s: per_s(interval.statements),
-            latency_s: latency.flat_map(|(kind, times)| quantiles(kind, times)).collect(),
-            queue: paced.map(|_| queue),
-        };
+        let last = LastInterval::new(interval, interval.paced.as_ref().map(|_| queue));
         self.update(|step| {
             step.phase = match interval.phase {
                 Phase::Warmup => PHASES[1],
                 Phase::Measure => PHASES[2],
                 Phase::Drain => PHASES[3],
             };
-            if interval.phase == Phase::Measure {
-                step.ops += interval.ops;
-                step.statements += interval.statements;
-            }
-            step.last = Some(last);
+            step.groups[usize::from(MEASURED)].add(interval, last);
         });
+    }
+
+    fn group_interval(&self, group: u8, interval: &RecordedInterval) {
+        let last = LastInterval::new(interval, None);
+        self.update(|step| step.groups[usize::from(group)].add(interval, last));
     }
 
     fn host_interval(&self, host: &str, interval: &RecordedInterval) {
@@ -184,17 +183,33 @@ impl Observer for Exporter {
         }
     }
 
-    fn errors(&self, source: usize, by_class: &[(ErrorClass, u64)]) {
+    fn errors(&self, group: u8, source: usize, by_class: &[(ErrorClass, u64)]) {
         if by_class.is_empty() {
             return;
         }
         self.update(|step| {
-            step.errors.resize(step.errors.len().max(source + 1), Vec::new());
-            step.errors[source] = by_class.to_vec();
+            let errors = &mut step.groups[usize::from(group)].errors;
+            errors.resize(errors.len().max(source + 1), Vec::new());
+            errors[source] = by_class.to_vec();
         });
     }
 
     fn end(&self, _: &EndReason) {}
+}
+
+impl LastInterval {
+    fn new(interval: &RecordedInterval, queue: Option<QueueLength>) -> LastInterval {
+        let per_s = |n: u64| n as f64 / seconds((interval.end - interval.start).max(1));
+        let response = interval.paced.as_deref().map(|paced| &paced.response);
+        let times = [("service", Some(&interval.service)), ("response", response)];
+        let latency = times.into_iter().filter_map(|(kind, times)| Some((kind, times?)));
+        LastInterval {
+            ops_per_s: per_s(interval.ops),
+            statements_per_s: per_s(interval.statements),
+            latency_s: latency.flat_map(|(kind, times)| quantiles(kind, times)).collect(),
+            queue,
+        }
+    }
 }
 
 fn quantiles(
@@ -257,8 +272,14 @@ impl Families<'_, '_> {
         self.write((name, help, None), members)
     }
 
-    fn gauge<N: EncodeGaugeValue>(&mut self, name: &str, help: &str, value: N) -> fmt::Result {
-        self.write((name, help, None), [(Vec::new(), ConstGauge::new(value))])
+    fn gauge<N: EncodeGaugeValue>(
+        &mut self,
+        name: &str,
+        help: &str,
+        members: impl IntoIterator<Item = (Labels, N)>,
+    ) -> fmt::Result {
+        let members = members.into_iter().map(|(labels, n)| (labels, ConstGauge::new(n)));
+        self.write((name, help, None), members)
     }
 }
 
@@ -267,32 +288,27 @@ impl Collector for Shown {
         let live = locked(&self.live);
         let Some(step) = &live.step else { return Ok(()) };
         let mut to = Families { encoder, labels: &step.labels };
-        to.count("operations", "Operations of the step's window", [(Vec::new(), step.ops)])?;
-        to.count("statements", "Statements of the step's window", [(Vec::new(), step.statements)])?;
+        to.count("operations", "Operations of the step's window", step.each(|of| of.ops))?;
+        to.count("statements", "Statements of the step's window", step.each(|of| of.statements))?;
         let by_host = step.hosts.iter().map(|(host, ops)| (vec![("host", host.clone())], *ops));
         to.count("host_operations", "Operations of the step's window by client host", by_host)?;
-        to.count("errors", "Errors of the step in all its phases, by class", step.errors())?;
-        to.gauge("clients", "Clients of the step", step.clients)?;
-        to.gauge("step", "Place of the step among all, from 1", step.place)?;
-        to.gauge("steps", "Steps in all", step.of)?;
-        if let Some(rate) = step.rate {
-            to.gauge("target_operations_per_second", "Rate of an open loop's arrivals", rate)?;
-        }
+        let errors = step.groups.iter().flat_map(LiveGroup::errors);
+        to.count("errors", "Errors of the step in all its phases, by class", errors)?;
+        to.gauge("clients", "Clients of the step", step.each(|of| of.clients))?;
+        to.gauge("step", "Place of the step among all, from 1", [(Vec::new(), step.place)])?;
+        to.gauge("steps", "Steps in all", [(Vec::new(), step.of)])?;
+        let help = "Rate of an open loop's arrivals";
+        to.gauge("target_operations_per_second", help, step.some(|of| of.rate))?;
         let phase = |name: &str| (vec![("phase", name.to_owned())], u32::from(name == step.phase));
-        let phases = PHASES.into_iter().map(phase);
-        let phases = phases.map(|(labels, is)| (labels, ConstGauge::new(is)));
-        to.write(("phase", "1 for the phase of the step", None), phases)?;
-        let Some(last) = &step.last else { return Ok(()) };
-        to.gauge("operations_per_second", "Rate of the last interval", last.ops_per_s)?;
-        let rate = last.statements_per_s;
-        to.gauge("statements_per_second", "Rate of the last interval, QPS", rate)?;
-        if let Some(queue) = last.queue {
-            to.gauge("queue_length", "Arrivals of an open loop that wait", queue.waiting)?;
-        }
-        let latency = last.latency_s.iter().map(|(kind, quantile, s)| {
-            let labels = [("time", (*kind).to_owned()), ("quantile", (*quantile).to_owned())];
-            (labels.to_vec(), ConstGauge::new(*s))
-        });
+        to.gauge("phase", "1 for the phase of the step", PHASES.into_iter().map(phase))?;
+        let last =
+            |of: fn(&LastInterval) -> f64| step.some(move |group| group.last.as_ref().map(of));
+        to.gauge("operations_per_second", "Rate of the last interval", last(|of| of.ops_per_s))?;
+        let help = "Rate of the last interval, QPS";
+        to.gauge("statements_per_second", help, last(|of| of.statements_per_s))?;
+        let queue = step.some(|of| Some(of.last.as_ref()?.queue?.waiting));
+        to.gauge("queue_length", "Arrivals of an open loop that wait", queue)?;
+        let latency = step.groups.iter().flat_map(LiveGroup::latency);
         let help = "Latency of operations in the last interval: from their issue (service), from their \
                     intended instant (response)";
         to.write(("latency", help, Some(&Unit::Seconds)), latency)
@@ -300,10 +316,45 @@ impl Collector for Shown {
 }
 
 impl LiveStep {
+    /// Lists a number of each group, with its labels.
+    fn each<N>(&self, of: impl Fn(&LiveGroup) -> N) -> impl Iterator<Item = (Labels, N)> {
+        self.some(move |group| Some(of(group)))
+    }
+
+    /// Lists a number of the groups that have it.
+    fn some<N>(&self, of: impl Fn(&LiveGroup) -> Option<N>) -> impl Iterator<Item = (Labels, N)> {
+        self.groups.iter().filter_map(move |group| Some((group.labels.clone(), of(group)?)))
+    }
+}
+
+impl LiveGroup {
+    fn new(labels: Labels, clients: u32, rate: Option<f64>) -> LiveGroup {
+        let errors = Vec::new();
+        LiveGroup { labels, clients, rate, ops: 0, statements: 0, errors, last: None }
+    }
+
+    fn add(&mut self, interval: &RecordedInterval, last: LastInterval) {
+        if interval.phase == Phase::Measure {
+            self.ops += interval.ops;
+            self.statements += interval.statements;
+        }
+        self.last = Some(last);
+    }
+
+    fn latency(&self) -> impl Iterator<Item = (Labels, ConstGauge<f64>)> {
+        let all = self.last.iter().flat_map(|last| &last.latency_s);
+        all.map(|(kind, quantile, s)| {
+            let own = [("time", (*kind).to_owned()), ("quantile", (*quantile).to_owned())];
+            ([&self.labels[..], &own].concat(), ConstGauge::new(*s))
+        })
+    }
+
     fn errors(&self) -> Vec<(Labels, u64)> {
         let mut sums = Vec::new();
         self.errors.iter().flatten().for_each(|(class, n)| add_class(&mut sums, class, *n));
-        let named = |(class, n): (ErrorClass, u64)| (vec![("class", class.to_string())], n);
+        let named = |(class, n): (ErrorClass, u64)| {
+            ([&self.labels[..], &[("class", class.to_string())]].concat(), n)
+        };
         sums.into_iter().map(named).collect()
     }
 }

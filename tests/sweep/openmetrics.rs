@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use loadgen::canned::{Action, At, Canned, Fault};
-use loadgen::summary::Outcome;
+use loadgen::summary::{Outcome, Totals};
 
 use crate::common::program::{Ended, Results, canned, command, wait};
 
@@ -101,6 +101,37 @@ fn counters_of_the_last_scrape_are_the_summary_when_a_step_has_errors() {
     let of_last_step = seen.iter().filter(|one| sum(one, "loadgen_step") > 1.0);
     let ops: Vec<f64> = of_last_step.map(|one| sum(one, "loadgen_operations_total")).collect();
     assert!(ops.is_sorted(), "{ops:?}");
+}
+
+#[test]
+fn groups_beside_have_counters_with_their_name() {
+    let deadlock = Action::error(1213, "40001", "Deadlock found");
+    let server = canned(vec![Fault::new(At::EachStatement(4), deadlock).only("SET k=k+1")]);
+    let results = Results::new();
+    let words = "point-select --clients 2 --time 2s --interval 200ms --label ten \
+                 --beside update-index,name=writer,clients=3,rate=200";
+    let (child, address) = begin(words, &server, &results);
+    let (ended, seen) = follow(child, &address, &results);
+    let step = ended.only();
+    let (own, writer) = (&step.totals, &step.groups[0].totals);
+    let errors = |totals: &Totals| totals.errors.iter().map(|error| error.count).sum::<u64>();
+    assert!(own.ops > 0 && writer.ops > 0 && errors(own) == 0 && errors(writer) > 0);
+    let labels = r#"label="ten",workload="point-select""#;
+    let of = format!(r#"{labels},group="writer""#);
+    let last = seen.last().expect("it was scraped");
+    for (name, value) in [
+        (format!("loadgen_operations_total{{{labels}}}"), own.ops),
+        (format!("loadgen_operations_total{{{of}}}"), writer.ops),
+        (format!("loadgen_statements_total{{{of}}}"), writer.statements),
+        (format!(r#"loadgen_errors_total{{{of},class="session"}}"#), errors(writer)),
+        (format!("loadgen_clients{{{labels}}}"), 2),
+        (format!("loadgen_clients{{{of}}}"), 3),
+        (format!("loadgen_target_operations_per_second{{{of}}}"), 200),
+    ] {
+        assert_eq!(last.get(&name), Some(&(value as f64)), "{name} of {last:#?}");
+    }
+    let rate = format!("loadgen_operations_per_second{{{of}}}");
+    assert!(seen.iter().any(|one| one.get(&rate).is_some_and(|rate| *rate > 0.0)), "{seen:#?}");
 }
 
 #[test]
