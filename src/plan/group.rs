@@ -53,7 +53,7 @@ impl fmt::Display for Group {
 pub struct GroupKnobs {
     /// Its workload, built in or of this file
     pub workload: Option<String>,
-    /// A file of SQL statements instead of a workload: they are one operation
+    /// A file of SQL statements, beside the profile's, instead of a workload: they are one operation
     pub sql: Option<PathBuf>,
     /// A script is refused beside: measure it, and let a workload run beside it
     pub lua: Option<String>,

@@ -15,7 +15,7 @@ use super::forecast::Forecast;
 use super::in_profile::InProfile;
 use super::openmetrics::Exporter;
 use super::scripts::{
-    Preparer, ReadScripts, find_scripts, plan_on, queries, read_scripts, run_steps,
+    Preparer, ReadScripts, find_files, plan_on, queries, read_scripts, run_steps,
 };
 use super::servers::{AcquiredServer, Servers, check_addresses, find_servers};
 use super::steps::{Job, Steps};
@@ -226,7 +226,7 @@ pub(super) fn read(path: &Path, stop: &Stop) -> Result<Profile> {
     let is_file = path.exists() && !path.is_dir();
     if let Some(shipped) = path.to_str().and_then(Shipped::find).filter(|_| !is_file) {
         let mut profile = shipped.profile()?;
-        return find_scripts(&mut profile, None).map(|()| profile);
+        return find_files(&mut profile, None).map(|()| profile);
     }
     let path = path.to_owned();
     unless_stopped(stop, move || read_now(&path))
@@ -242,7 +242,7 @@ fn read_now(path: &Path) -> Result<Profile> {
         return Err(refused(&format!("it is larger than {} MiB", PROFILE_MAX >> 20)));
     }
     let mut profile = Profile::parse(&text, &origin)?;
-    find_scripts(&mut profile, Some(path.parent().unwrap_or(Path::new(""))))?;
+    find_files(&mut profile, Some(path.parent().unwrap_or(Path::new(""))))?;
     check_addresses(&profile)?;
     Ok(profile)
 }

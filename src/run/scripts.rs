@@ -40,9 +40,18 @@ pub(crate) trait ReadScripts {
     fn run_command(&self, script: &ScriptPart, of: (&str, u32), link: &ServerLink) -> Result<()>;
 }
 
-/// Finds the scripts that runs name: in this directory, else inside the program.
-pub(super) fn find_scripts(profile: &mut Profile, dir: Option<&Path>) -> Result<()> {
+/// Finds the files that runs name in this directory: the SQL of groups beside, and scripts, which may be inside
+/// the program instead.
+pub(super) fn find_files(profile: &mut Profile, dir: Option<&Path>) -> Result<()> {
     for n in 0..profile.runs.len() {
+        let groups = match &mut profile.runs[n].what {
+            Measured::Script(run) => &mut run.knobs.groups[..],
+            Measured::Sweep(knobs) => &mut knobs.groups,
+            Measured::Load(_) | Measured::Suite(_) => &mut [],
+        };
+        for path in groups.iter_mut().filter_map(|group| group.sql.as_mut()) {
+            *path = dir.map_or_else(|| path.clone(), |dir| dir.join(&*path));
+        }
         let Measured::Script(run) = &profile.runs[n].what else { continue };
         let found = find_script(&run.keys.lua, dir);
         let found = found.map_err(|what| profile.refuse(&format!("run/{n}/lua"), what))?;

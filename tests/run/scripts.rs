@@ -33,8 +33,11 @@ fn change(place: &Place, from: &str, to: &str) {
 #[test]
 fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
     let run = "[[run]]\nname = 'stock'\nlua = 'stock.lua'\nscaled_options = { items = 1000 }\n\
-               prepare = true\nclients = [1, 2]\nops = 20\n";
+               prepare = true\nclients = [1, 2]\nops = 20\n\
+               [[run.group]]\nname = 'beside'\nsql = 'beside.sql'\nthink = '1ms'\n";
     let place = with_script(Place::new(&two_labels("data = 'copied'", run)));
+    let group = |sql: &str| fs::write(place.path("beside.sql"), sql).expect("written");
+    group("DO 1");
     let path = place.path("stock.lua").display().to_string();
     let list = place.run("--scale 0.01 --list");
     list.assert_code(0);
@@ -55,6 +58,8 @@ fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
         let script = step.workload.script.as_ref().expect("a script");
         assert_eq!(script.options.get("items"), Some(&10.0));
         assert_eq!(step.verify.len(), 2);
+        let groups: Vec<&str> = step.groups.iter().map(|group| group.name.as_str()).collect();
+        assert_eq!(groups, ["beside"]);
         let experiment = step.experiment.as_ref().expect("its part in the profile");
         let is_first = step.plan.clients == 1;
         assert_eq!(experiment.written_by, Some(Vec::new()), "each label has a copy");
@@ -74,6 +79,10 @@ fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
     change(&place, "prepare = true", "prepare = true\noptions = { note = 'x' }");
     assert_eq!(measured(&place), 0);
     change(&place, "\noptions = { note = 'x' }", "");
+    group("DO 2");
+    assert_eq!(measured(&place), 0);
+    group("DO 1");
+    assert_eq!(measured(&place), 4);
     fs::write(place.path("stock.lua"), fs::read_to_string(STOCK).expect("read") + "\n")
         .expect("written");
     assert_eq!(measured(&place), 0);
