@@ -11,6 +11,8 @@ use loadgen::summary::{Group, Outcome, Summary};
 use crate::common::program::{Ended, Results, canned, command, run_canned};
 use crate::common::{local, sandbox};
 
+const EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lua/events.lua");
+
 fn server() -> Sandbox {
     let server = sandbox(&local(), &[]);
     let done = loadgen(&server, "prepare --tables 2 --rows 500", &[]);
@@ -185,6 +187,26 @@ fn errors_are_those_of_their_group_when_the_step_goes_on() {
     assert!(summary.totals.ops > 0);
     let ended = run_canned(&format!("{words} --max-errors 3"), &server);
     assert_eq!((ended.code, ended.only().outcome), (1, Outcome::Aborted), "{}", ended.stderr);
+}
+
+#[test]
+fn group_keeps_its_counts_when_an_event_of_the_measured_script_never_returns() {
+    let (server, results, files) = (sandbox(&local(), &[]), Results::new(), Results::new());
+    let sql = files.dir().join("beside.sql");
+    std::fs::write(&sql, "SELECT 1").expect("written");
+    // One thread has the only client of the script, and the other that of the group.
+    let words = format!(
+        "lua {EVENTS} --clients 1 --engine-threads 2 --warmup 0 --time 1 --beside sql={},name=reader,think=1ms",
+        sql.display()
+    );
+    let connection = ["-S", server.socket.to_str().expect("a path"), "-u", "root"];
+    let mut command = command(&words, &connection, &results);
+    let done = command.args(["--", "--mode=loops"]).output().expect("the program runs");
+    assert_eq!(done.status.code(), Some(1), "{}", String::from_utf8_lossy(&done.stderr));
+    let summary = only(&results);
+    assert_eq!(summary.outcome, Outcome::Aborted, "{:?}", summary.reason);
+    let reader = group(&summary, "reader");
+    assert!(reader.totals.ops > 0 && reader.totals.per_client.ops_min == reader.totals.ops);
 }
 
 #[test]
