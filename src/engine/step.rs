@@ -19,7 +19,7 @@ use super::pacing::StepWindow;
 use super::part::{Elsewhere, PartChannels, broken, join, spawn};
 use super::reading::{ServerReading, ServerUse, guard};
 use super::setup::{
-    Go, MEASURED, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
+    Go, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadCounts, ThreadEvent,
     ThreadMessage, tick,
 };
 use super::silence::{SilenceWatch, left_behind, name_thread};
@@ -296,7 +296,7 @@ impl<'a> Running<'a> {
     async fn open(&mut self) -> Result<bool> {
         while self.seen.opened < self.setup.job.step.clients {
             let context = self.context;
-            let told = or_stop(&context.link.stop, async { Ok(self.opening_event().await) }).await;
+            let told = or_stop(&context.link.stop, self.opening_event()).await;
             self.take(told.map_err(|error| error.context("opening connections"))?)?;
             if let Some((outcome, error)) = self.seen.early.take() {
                 let error = error.context("opening connections");
@@ -312,13 +312,19 @@ impl<'a> Running<'a> {
     }
 
     /// Waits for an event. A script that computes and asks nothing tells none, and cannot be interrupted.
-    async fn opening_event(&mut self) -> Option<ThreadMessage> {
+    async fn opening_event(&mut self) -> Result<Option<ThreadMessage>> {
         let event = self.channels.events.recv();
-        let Some(script) = &self.context.plan.script else { return event.await };
-        within(script.init_limit() + limits::COURTESY, event).await.unwrap_or_else(|| {
+        let Some(script) = &self.context.plan.script else { return Ok(event.await) };
+        // A log-in has a time of its own.
+        let limit =
+            script.init_limit() + self.context.link.target.connect_timeout + limits::COURTESY;
+        let event = within(limit, event).await;
+        event.ok_or_else(|| {
+            // Nobody knows on which host.
             let action = ClientAction::Script(ScriptPart::Run, script.init_too_long());
-            let error = OpenError::refused(action, Failure::Lost(String::new()));
-            Some(ThreadMessage { thread: 0, group: MEASURED, event: ThreadEvent::NotOpened(error) })
+            let none = Failure::Lost(String::new());
+            self.tell_end(&EndReason::Client(action.clone(), none.clone()));
+            OpenError::refused(action, none).error
         })
     }
 
