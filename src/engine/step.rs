@@ -309,7 +309,7 @@ impl<'a> Running<'a> {
         let all = self.groups.iter().map(|group| group.setup.job.step.clients).sum();
         while self.seen.opened < all {
             let context = self.context;
-            let told = or_stop(&context.link.stop, async { Ok(self.opening_event().await) }).await;
+            let told = or_stop(&context.link.stop, self.opening_event()).await;
             self.take(told.map_err(|error| error.context("opening connections"))?)?;
             if let Some((outcome, error)) = self.seen.early.take() {
                 let error = error.context("opening connections");
@@ -325,13 +325,19 @@ impl<'a> Running<'a> {
     }
 
     /// Waits for an event. A script that computes and asks nothing tells none, and cannot be interrupted.
-    async fn opening_event(&mut self) -> Option<ThreadMessage> {
+    async fn opening_event(&mut self) -> Result<Option<ThreadMessage>> {
         let event = self.channels.events.recv();
-        let Some(script) = &self.context.plan.script else { return event.await };
-        within(script.init_limit() + limits::COURTESY, event).await.unwrap_or_else(|| {
+        let Some(script) = &self.context.plan.script else { return Ok(event.await) };
+        // A log-in has a time of its own.
+        let limit =
+            script.init_limit() + self.context.link.target.connect_timeout + limits::COURTESY;
+        let event = within(limit, event).await;
+        event.ok_or_else(|| {
+            // Nobody knows on which host.
             let action = ClientAction::Script(ScriptPart::Run, script.init_too_long());
-            let error = OpenError::refused(action, Failure::Lost(String::new()));
-            Some(ThreadMessage { thread: 0, group: MEASURED, event: ThreadEvent::NotOpened(error) })
+            let none = Failure::Lost(String::new());
+            self.tell_end(&EndReason::Client(action.clone(), none.clone()));
+            OpenError::refused(action, none).error
         })
     }
 

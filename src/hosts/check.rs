@@ -12,7 +12,7 @@ use super::launch::Way;
 use super::protocol::{Hello, PROTOCOL};
 use crate::engine::{self, ThreadEvent};
 use crate::error::{Error, Result, clip};
-use crate::observe::{Ns, RecordedInterval};
+use crate::observe::{NAMES_MAX, Ns, RecordedInterval, is_name};
 use crate::summary::Program;
 
 /// The cores that Linux knows at most.
@@ -157,6 +157,8 @@ impl PartCheck {
                     && interval.by_statement.len() == self.statements
                     && interval.events.is_none()
                     && are_counts(named)
+                    && interval.named.len() <= NAMES_MAX
+                    && interval.named.iter().all(|of| is_name(&of.name))
                     && are_counts([ops, statements, rows, unmatched, errors])
             }
             ThreadEvent::Done(counts) => {

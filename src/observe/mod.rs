@@ -10,7 +10,7 @@ pub(crate) mod timer;
 pub mod times;
 
 pub(crate) use host::{Host, HostFacts, ROOT, connections};
-pub(crate) use named::{NAMES_MAX, NamedOps, TransactionNames};
+pub(crate) use named::{NAMES_MAX, NamedOps, TransactionNames, is_name};
 pub(crate) use probe::{FarEnd, HostReading, Probe, Probed, Whereabouts};
 pub(crate) use process::{
     ClientReading, ClientUse, Cost, Limit, Scheduled, ThreadClock, children_usage,

@@ -13,6 +13,11 @@ pub(crate) const NAMES_MAX: usize = 64;
 /// Longest name, characters.
 const NAME_MAX: usize = 64;
 
+pub(crate) fn is_name(text: &str) -> bool {
+    let long = text.chars().count() > NAME_MAX;
+    !text.is_empty() && !long && !text.contains('\u{fffd}') && !text.contains(is_hostile)
+}
+
 /// The names of a step's transactions by their numbers. Its threads ask for a name once.
 #[derive(Debug, Default)]
 pub(crate) struct TransactionNames(Mutex<Vec<String>>);
@@ -22,8 +27,7 @@ impl TransactionNames {
     #[cfg_attr(not(feature = "lua"), allow(dead_code, reason = "only scripts name ops"))]
     pub(crate) fn number(&self, name: &[u8]) -> Result<u32, String> {
         let text = String::from_utf8_lossy(name);
-        let long = text.chars().count() > NAME_MAX;
-        if text.is_empty() || long || text.contains('\u{fffd}') || text.contains(is_hostile) {
+        if !is_name(&text) {
             return Err(format!(
                 "the name of a transaction has 1 to {NAME_MAX} printable characters"
             ));

@@ -15,7 +15,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::scrape;
+use super::scrape::{self, MakePage};
 use crate::engine::{EndReason, MEASURED, Observer, QueueLength, add_class};
 use crate::error::{Error, Result};
 use crate::observe::{RecordedInterval, Times, seconds};
@@ -30,6 +30,23 @@ const LAST_SCRAPE: Duration = Duration::from_secs(20);
 const QUANTILES: [&str; 6] = ["0.5", "0.9", "0.95", "0.99", "0.999", "1"];
 const PHASES: [&str; 5] = ["opening", "warmup", "measure", "drain", "done"];
 
+/// Those that a step may count; each is there from its beginning, so that no first error is lost to a rate.
+const CLASSES: [ErrorClass; 13] = [
+    ErrorClass::Session,
+    ErrorClass::ReadOnly,
+    ErrorClass::Full,
+    ErrorClass::Interrupted,
+    ErrorClass::Ended,
+    ErrorClass::Idle,
+    ErrorClass::Commit,
+    ErrorClass::Behind,
+    ErrorClass::Server,
+    ErrorClass::Wrong,
+    ErrorClass::Lost,
+    ErrorClass::Timeout,
+    ErrorClass::Connect,
+];
+
 type Labels = Vec<(&'static str, String)>;
 
 /// What a scrape shows, served by a thread of its own.
@@ -39,7 +56,7 @@ pub(crate) struct Exporter {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+struct Shown {
     live: Mutex<Live>,
     scrapes: Mutex<Scrapes>,
 }
@@ -47,8 +64,8 @@ pub(super) struct Shown {
 #[derive(Debug, Default)]
 struct Scrapes {
     last: Option<Instant>,
-    /// Time between the last two.
-    every: Option<Duration>,
+    /// Time between the last two, and between the two before.
+    gaps: [Option<Duration>; 2],
 }
 
 #[derive(Debug, Default)]
@@ -102,9 +119,10 @@ impl Exporter {
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let shown = Arc::<Shown>::default();
-        let serving = Arc::clone(&shown);
+        let of_thread = Arc::clone(&shown);
+        let make_page: MakePage = Arc::new(move |is_scrape| of_thread.page(is_scrape));
         let thread = thread::Builder::new().name("openmetrics".to_owned());
-        thread.spawn(move || scrape::serve(listener, &serving)).map_err(refused)?;
+        thread.spawn(move || scrape::serve(listener, &make_page)).map_err(refused)?;
         Ok(Exporter { shown, address })
     }
 
@@ -136,15 +154,21 @@ impl Exporter {
     /// Waits until a scraper has seen the end, if one comes from time to time.
     pub(super) fn wait_for_last_scrape(&self, stop: &Stop, progress: &mut Progress) {
         let now = Instant::now();
-        let Scrapes { last, every } = *locked(&self.shown.scrapes);
-        let (Some(last), Some(every)) = (last, every) else { return };
-        let until = last + (every + every / 4).min(LAST_SCRAPE);
+        let Scrapes { last, gaps } = *locked(&self.shown.scrapes);
+        // The longer one: there may be several scrapers.
+        let (Some(last), Some(every)) = (last, gaps.into_iter().flatten().max()) else { return };
+        let slack = (every / 4).max(Duration::from_secs(1));
+        let until = (last + every + slack).min(now + LAST_SCRAPE);
         if until > now + Duration::from_secs(1) {
             progress.note_to_person("waiting for the last scrape");
         }
         let was_seen = || locked(&self.shown.scrapes).last.is_some_and(|at| at > now);
         while Instant::now() < until && !was_seen() && stop.asked().is_none() {
             thread::sleep(Duration::from_millis(20));
+        }
+        if was_seen() {
+            // The page is made, and on its way.
+            thread::sleep(Duration::from_millis(100));
         }
     }
 
@@ -224,12 +248,13 @@ fn quantiles(
 
 impl Shown {
     /// Writes the page of a scrape.
-    pub(super) fn page(self: &Arc<Shown>) -> String {
-        {
+    fn page(self: &Arc<Shown>, is_scrape: bool) -> String {
+        if is_scrape {
             let mut scrapes = locked(&self.scrapes);
             let now = Instant::now();
-            scrapes.every = scrapes.last.map(|last| now - last).or(scrapes.every);
-            scrapes.last = Some(now);
+            if let Some(last) = scrapes.last.replace(now) {
+                scrapes.gaps = [Some(now - last), scrapes.gaps[0]];
+            }
         }
         let mut registry = Registry::with_prefix("loadgen");
         registry.register_collector(Box::new(Arc::clone(self)));
@@ -243,6 +268,7 @@ impl Shown {
 struct Families<'a, 'e> {
     encoder: DescriptorEncoder<'e>,
     labels: &'a Labels,
+    step: u32,
 }
 
 impl Families<'_, '_> {
@@ -268,7 +294,11 @@ impl Families<'_, '_> {
         help: &str,
         members: impl IntoIterator<Item = (Labels, u64)>,
     ) -> fmt::Result {
-        let members = members.into_iter().map(|(labels, n)| (labels, ConstCounter::new(n)));
+        // Else a step that counts faster than the one before would look like a part of it.
+        let step = ("step", self.step.to_string());
+        let members = members
+            .into_iter()
+            .map(|(labels, n)| ([vec![step.clone()], labels].concat(), ConstCounter::new(n)));
         self.write((name, help, None), members)
     }
 
@@ -287,7 +317,7 @@ impl Collector for Shown {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let live = locked(&self.live);
         let Some(step) = &live.step else { return Ok(()) };
-        let mut to = Families { encoder, labels: &step.labels };
+        let mut to = Families { encoder, labels: &step.labels, step: step.place };
         to.count("operations", "Operations of the step's window", step.each(|of| of.ops))?;
         to.count("statements", "Statements of the step's window", step.each(|of| of.statements))?;
         let by_host = step.hosts.iter().map(|(host, ops)| (vec![("host", host.clone())], *ops));
@@ -350,7 +380,7 @@ impl LiveGroup {
     }
 
     fn errors(&self) -> Vec<(Labels, u64)> {
-        let mut sums = Vec::new();
+        let mut sums = CLASSES.map(|class| (class, 0)).to_vec();
         self.errors.iter().flatten().for_each(|(class, n)| add_class(&mut sums, class, *n));
         let named = |(class, n): (ErrorClass, u64)| {
             ([&self.labels[..], &[("class", class.to_string())]].concat(), n)

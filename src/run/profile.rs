@@ -157,11 +157,6 @@ pub(super) fn check_parts<'a>(
             let text = format!("{flag}: {title} is a load or a suite, which one process runs");
             return Err(Error::usage(text).hint("--only workload=NAME leaves it out"));
         }
-        if part.script.is_some() {
-            let text =
-                format!("{flag}: {} is a script, which runs on this host", line(&part.title));
-            return Err(Error::usage(text).hint("--only workload=NAME leaves it out"));
-        }
         if subject.server.sandbox.is_some() {
             let label = line(&subject.label);
             let text = format!("{flag}: other hosts do not reach the private server of {label}");

@@ -16,7 +16,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-use super::openmetrics::Shown;
 use crate::stop::within;
 
 const CONNECTIONS: usize = 8;
@@ -28,8 +27,11 @@ const HEADERS_BYTES: usize = 16 << 10;
 const OPENMETRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
+/// Makes the page; true for a reader that keeps it.
+pub(super) type MakePage = Arc<dyn Fn(bool) -> String + Send + Sync>;
+
 /// Serves until the process ends.
-pub(super) fn serve(listener: TcpListener, shown: &Arc<Shown>) {
+pub(super) fn serve(listener: TcpListener, make_page: &MakePage) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return };
     let tasks = tokio::task::LocalSet::new();
@@ -43,23 +45,25 @@ pub(super) fn serve(listener: TcpListener, shown: &Arc<Shown>) {
                 sleep(PAUSE).await;
                 continue;
             };
-            let shown = Arc::clone(shown);
+            let make_page = Arc::clone(make_page);
             tokio::task::spawn_local(async move {
                 let _place = place;
-                let answer = service_fn(|request| answer(Arc::clone(&shown), request));
+                let answer = service_fn(|request| answer(Arc::clone(&make_page), request));
                 let mut http = http1::Builder::new();
                 http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
                 http.max_buf_size(HEADERS_BYTES);
                 let serving = http.serve_connection(TokioIo::new(stream), answer);
                 // What fails here is the scraper's.
                 let _ = within(CONNECTION, serving).await;
+                // Whoever opens one after the other waits, too.
+                sleep(PAUSE).await;
             });
         }
     });
 }
 
 async fn answer(
-    shown: Arc<Shown>,
+    make_page: MakePage,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     sleep(PAUSE).await;
@@ -76,7 +80,8 @@ async fn answer(
     if request.uri().path() != "/metrics" {
         return Ok(text(StatusCode::NOT_FOUND, "loadgen: the metrics are at /metrics\n"));
     }
-    let mut response = Response::new(Full::new(Bytes::from(shown.page())));
+    let mut response =
+        Response::new(Full::new(Bytes::from(make_page(*request.method() == Method::GET))));
     response.headers_mut().insert(CONTENT_TYPE, OPENMETRICS);
     Ok(response)
 }

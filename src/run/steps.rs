@@ -325,15 +325,15 @@ impl<'a> Steps<'a> {
         at: &mut PreparedServer<'_>,
         step: &Step,
     ) -> Result<StepResult> {
+        let label = self.facts.label.as_deref();
+        self.progress.table(|| table(label, plan, step, &self.summaries));
+        let (window, opened) = watch::channel(None);
+        let (changed, watch) = self.make_ready(plan, at, &opened).await?;
         let exporter = self.exporter.clone();
         if let Some(exporter) = &exporter {
             let facts = StepFacts { job: &self.facts, server: at, step };
             exporter.begin_step(facts.label(), plan, step);
         }
-        let label = self.facts.label.as_deref();
-        self.progress.table(|| table(label, plan, step, &self.summaries));
-        let (window, opened) = watch::channel(None);
-        let (changed, watch) = self.make_ready(plan, at, &opened).await?;
         let (link, tables, begun) = (at.link, at.dataset.tables, RefCell::new(None));
         let record = make_record(plan, StepFacts { job: &self.facts, server: at, step });
         let first_write = || {

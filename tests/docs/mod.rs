@@ -214,6 +214,7 @@ pages! {
     readme "README.md";
     chart "docs/cookbook/chart.md";
     failover "docs/cookbook/failover.md";
+    grafana "docs/cookbook/grafana.md";
     highest_rate "docs/cookbook/highest-rate.md";
     io_bound "docs/cookbook/io-bound.md";
     one_setting "docs/cookbook/one-setting.md";
