@@ -283,7 +283,8 @@ impl Plan {
     /// Refuses groups that do not use the tables of the others.
     fn check_groups(&self) -> Result<()> {
         let schema = self.schema();
-        let mut named = self.workloads().filter(|workload| workload.names_tables());
+        let beside = || self.groups.iter().map(|group| &group.workload);
+        let mut named = beside().filter(|workload| workload.names_tables());
         if self.tables == Some(0)
             && let Some(of_tables) = named.next()
         {
