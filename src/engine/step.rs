@@ -626,7 +626,9 @@ impl<'a> Running<'a> {
         self.line.add(group, intervals);
         let Some(observer) = self.context.observer else { return };
         if group != MEASURED {
-            intervals.iter().for_each(|interval| observer.group_interval(group, interval));
+            for interval in intervals {
+                observer.group_interval(group, interval);
+            }
             return;
         }
         let mut queue = QueueLength::default();

@@ -219,6 +219,7 @@ pages! {
     io_bound "docs/cookbook/io-bound.md";
     one_setting "docs/cookbook/one-setting.md";
     two_versions "docs/cookbook/two-versions.md";
+    writer_beside_readers "docs/cookbook/writer-beside-readers.md";
     callaghan_sysbench "docs/user/callaghan-sysbench.md";
     ci "docs/user/ci.md";
     experiments "docs/user/experiments.md";
