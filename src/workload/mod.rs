@@ -25,7 +25,7 @@ pub(crate) use options::{OPTION_MAX, Options, Setting};
 pub(crate) use random::{Permutation, Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use script::script;
-pub(crate) use sql::pieces;
+pub(crate) use sql::{check_query, pieces};
 pub(crate) use statement::{
     Const, Content, Count, Effect, KeySource, Param, Statement, StatementKind, writes_elsewhere,
 };

@@ -165,6 +165,16 @@ fn verify_asks_the_queries_of_scripts_and_profiles_when_it_reads_their_summaries
     assert_eq!(held.code, 0, "{}", held.stderr);
     common::query(&server, "DELETE FROM sbtest.sbtest1 WHERE id = 1");
     assert_eq!(verify(&place, &server).code, 98, "the script may have deleted it");
+    // Queries that hold say nothing of tables with a ledger, none of which is left.
+    let words = format!("prepare --force --rows 100 --no-defaults -u root -S {socket}");
+    assert_eq!(loadgen(&place, &words).code, 0);
+    let words = "write-only --rows 100 --ops 5 --clients 1 --out results";
+    let words = format!("{words} --no-defaults -u root -S {socket}");
+    assert_eq!(loadgen(&place, &words).code, 0);
+    common::query(&server, "DROP TABLE sbtest.sbtest1");
+    let dropped = verify(&place, &server);
+    assert_eq!(dropped.code, 98, "{}", dropped.stderr);
+    assert!(dropped.stdout.contains("sbtest1 ") && dropped.stdout.contains("3 of 3"));
 
     common::query(&server, "UPDATE sbtest.item SET stock = stock + 7 WHERE id = 1");
     let wrong = verify(&place, &server);
@@ -185,16 +195,47 @@ fn verify_asks_the_queries_of_scripts_and_profiles_when_it_reads_their_summaries
 fn verify_writes_nothing_when_a_query_would() {
     let server = common::sandbox(&common::local(), &[]);
     common::query(&server, "CREATE TABLE sbtest.mine (id INT)");
-    let more = "[[run]]\nlua = 'idle.lua'\nops = 1\n[[verify]]\nname = 'a'\nsql = 'DROP TABLE mine'\n\
-                [[verify]]\nname = 'b'\nsql = 'INSERT INTO mine VALUES (1)'\n";
+    let more = "[[run]]\nlua = 'idle.lua'\nops = 1\n[[verify]]\nname = 'a'\nsql = 'SELECT 4711'\n\
+                [[verify]]\nname = 'b'\nsql = 'SELECT 4712'\n";
     let place = of_server(&server, more);
     let text = "function thread_init() con = sysbench.sql.driver():connect() end \
                 function event() con:query('SELECT 1') end";
     fs::write(place.path("idle.lua"), text).expect("written");
+    let writable = "SELECT 4711; SET SESSION TRANSACTION READ WRITE; DROP TABLE mine";
+    let outfile = place.path("out").display().to_string();
+    let written = format!("SELECT 1 INTO OUTFILE '{outfile}'");
+    for refused in [writable, "DROP TABLE mine", &written] {
+        change(&place, "'SELECT 4711'", &format!("\"{refused}\""));
+        place.run("").assert_code(2);
+        change(&place, &format!("\"{refused}\""), "'SELECT 4711'");
+    }
     place.run("").assert_code(0);
-    let ended = verify(&place, &server);
-    assert_eq!(ended.code, 4, "{}", ended.stderr);
-    assert_eq!(common::query(&server, "SELECT COUNT(*) FROM sbtest.mine"), [["0"]]);
+    assert_eq!(verify(&place, &server).code, 4, "both have another answer");
+    // What a stranger may have written into a summary.
+    let insert = "INSERT INTO mine VALUES (1)";
+    let update = "WITH a AS (SELECT 1 AS id) UPDATE mine, a SET mine.id = 2";
+    for (first, second, code) in [
+        (writable, insert, 98),
+        ("SET SESSION TRANSACTION READ WRITE", "DROP TABLE mine", 98),
+        (&written, &written, 98),
+        ("SHUTDOWN", "SELECT 4712", 4),
+        (update, update, 4),
+    ] {
+        let files = fs::read_dir(place.path("results")).expect("a directory");
+        let paths = files.map(|file| file.expect("a file").path());
+        let mut json = paths.filter(|path| path.extension().is_some_and(|end| end == "json"));
+        let path = json.next().expect("a summary");
+        let text = fs::read_to_string(&path).expect("read");
+        let changed = text.replace("SELECT 4711", first).replace("SELECT 4712", second);
+        fs::write(&path, changed).expect("written");
+        let ended = verify(&place, &server);
+        fs::write(&path, text).expect("written");
+        assert_eq!(ended.code, code, "{first}: {}", ended.stderr);
+        assert_eq!(ended.stdout.lines().count(), 2, "{}", ended.stdout);
+        assert!(ended.stdout.contains(first) && ended.stdout.contains(second), "{}", ended.stdout);
+        assert_eq!(common::query(&server, "SELECT COUNT(*) FROM sbtest.mine"), [["0"]]);
+        assert!(!place.path("out").exists());
+    }
 }
 
 #[test]
@@ -206,6 +247,11 @@ fn script_fails_before_its_first_step_when_its_queries_are_malformed() {
         "{ name = 'x', sql = 'SELECT 1' }",
         "{ { name = 'x', sql = 'SELECT 1', rows = { 'a' } } }",
         "{ { name = 'x', sql = 'SELECT 1', rows = { { true } } } }",
+        "{ { name = 'x', sql = 'SELECT 1', rows = { { 1234567.123456789 } } } }",
+        "{ { name = 'x', sql = 'SELECT 1', rows = { { 2 ^ 53 + 2 } } } }",
+        "{ { name = 'x', sql = 'SELECT 1', rows = { { 1e-7 } } } }",
+        "{ { name = 'x', sql = 'SELECT 1; SELECT 1' } }",
+        "{ { name = 'x', sql = 'DO 1' } }",
         "function() error('no') end",
     ] {
         let place = of_server(&server, "[[run]]\nlua = 'wrong.lua'\nops = 1\n");
