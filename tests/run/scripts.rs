@@ -38,6 +38,7 @@ fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
     let path = place.path("stock.lua").display().to_string();
     let list = place.run("--scale 0.01 --list");
     list.assert_code(0);
+    assert!(list.stdout.contains("scripts prepare"), "{}", list.stdout);
     assert!(list.stdout.contains(&path) && list.stdout.matches("\nstep ").count() == 4);
     assert!(!list.stderr.contains(LOADING) && !place.path("results").exists(), "{}", list.stderr);
 
@@ -66,6 +67,14 @@ fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
     again.assert_code(0);
     assert!(again.stderr.contains("4 of 4") && !again.stderr.contains(LOADING), "{}", again.stderr);
     assert_eq!(loadgen(&place, "recheck results --profile p.toml --list").code, 0);
+    // A script whose cells are all there is not run beside one that is new.
+    change(&place, "[tables]", "[[run]]\nlua = 'idle.lua'\nops = 1\n[tables]");
+    fs::write(place.path("idle.lua"), "function event() end").expect("written");
+    let beside = place.run("--scale 0.01");
+    beside.assert_code(0);
+    assert_eq!(place.summaries().len(), 6);
+    assert!(!beside.stderr.contains(LOADING), "{}", beside.stderr);
+    change(&place, "[[run]]\nlua = 'idle.lua'\nops = 1\n", "");
     // Other options, or another text, are other cells.
     let measured = |place: &Place| {
         place.run("--scale 0.01 --list").stdout.matches("(measured already)").count()
@@ -100,6 +109,31 @@ fn data_of_a_script_are_refused_when_its_prepare_did_not_end() {
     change(&place, "items = 5", "items = 6");
     place.run("--only label=plain").assert_code(4);
     assert_eq!(count_saved(&place), 2);
+}
+
+#[test]
+fn copied_data_are_filled_anew_when_the_next_run_has_other_options() {
+    let run = |items: u32| {
+        format!(
+            "[[run]]\nname = 'of{items}'\nlua = 'stock.lua'\noptions = {{ items = {items} }}\n\
+             prepare = true\nclients = 1\nops = 20\n"
+        )
+    };
+    let runs = run(5) + &run(6);
+    let place = with_script(Place::new(&two_labels("data = 'copied'", &runs)));
+    place.run("--only label=plain").assert_code(0);
+    assert_eq!(count_saved(&place), 2);
+    // A directory that stays is somebody's: only `refill` may replace what it holds.
+    let place = with_script(Place::new(&two_labels("data = { copy_of = 'kept' }", &runs)));
+    place.run("--only label=plain").assert_code(4);
+    assert_eq!(count_saved(&place), 1);
+    fs::write(place.path("fail"), "").expect("written");
+    change(&place, "[tables]", "[tables]\nrefill = true");
+    place.run("--only label=plain").assert_code(1);
+    fs::remove_file(place.path("fail")).expect("removed");
+    place.run("--only label=plain").assert_code(0);
+    // With `refill` the first run is another cell, too.
+    assert_eq!(count_saved(&place), 3);
 }
 
 #[test]
