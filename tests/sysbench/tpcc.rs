@@ -242,7 +242,7 @@ fn interrupted_load_is_completed_to_the_same_rows() {
         for rows in lost {
             ask(&killed, &format!("DELETE {rows}"));
         }
-        let marker = if lost == &["FROM item"] { "a load was interrupted" } else { "there are 1:" };
+        let marker = if *lost == ["FROM item"] { "a load was interrupted" } else { "there are 1:" };
         is_refused(&killed, "--warehouses=2 --events=1 run", marker);
         killed.well(prepare);
         assert_eq!(contents(&killed), expected, "{lost:?}");
