@@ -43,11 +43,12 @@ end
 local S_DIST = ""
 for d = 1, DISTRICTS do S_DIST = S_DIST .. format("s_dist_%02d CHAR(24) NOT NULL, ", d) end
 
+-- W_YTD and D_YTD have three digits more than the standard's: four million payments reach the end of DECIMAL(12,2).
 local TABLES = {
   { "warehouse", "w_id INT NOT NULL, w_name VARCHAR(10) NOT NULL, " .. address("w") .. [[
-    w_tax DECIMAL(4,4) NOT NULL, w_ytd DECIMAL(12,2) NOT NULL, PRIMARY KEY (w_id)]] },
+    w_tax DECIMAL(4,4) NOT NULL, w_ytd DECIMAL(15,2) NOT NULL, PRIMARY KEY (w_id)]] },
   { "district", "d_id TINYINT NOT NULL, d_w_id INT NOT NULL, d_name VARCHAR(10) NOT NULL, " .. address("d") .. [[
-    d_tax DECIMAL(4,4) NOT NULL, d_ytd DECIMAL(12,2) NOT NULL, d_next_o_id INT NOT NULL, PRIMARY KEY (d_w_id, d_id)]],
+    d_tax DECIMAL(4,4) NOT NULL, d_ytd DECIMAL(15,2) NOT NULL, d_next_o_id INT NOT NULL, PRIMARY KEY (d_w_id, d_id)]],
     "FOREIGN KEY (d_w_id) REFERENCES warehouse (w_id)" },
   { "customer", [[c_id INT NOT NULL, c_d_id TINYINT NOT NULL, c_w_id INT NOT NULL, c_first VARCHAR(16) NOT NULL,
     c_middle CHAR(2) NOT NULL, c_last VARCHAR(16) NOT NULL, ]] .. address("c") .. [[ c_phone CHAR(16) NOT NULL,
@@ -484,10 +485,10 @@ local function draw_customer(input)
 end
 
 -- Returns the number of the customer: of those with the name, the one in the middle by first names, rounded up.
-local function find_customer(input)
+local function find_customer(input, lock)
   if input.c then return input.c end
-  local rows = con:query(format("SELECT c_id FROM customer WHERE c_w_id = %d AND c_d_id = %d AND c_last = '%s' ORDER BY c_first",
-    input.c_w, input.c_d, input.last))
+  local rows = con:query(format("SELECT c_id FROM customer WHERE c_w_id = %d AND c_d_id = %d AND c_last = '%s' ORDER BY c_first%s",
+    input.c_w, input.c_d, input.last, lock or ""))
   local row
   for _ = 1, math.ceil(rows.nrows / 2) do row = rows:fetch_row() end
   return tonumber((row or error("no customer has the name " .. input.last, 0))[1])
@@ -545,7 +546,7 @@ local function payment(input)
   con:query("START TRANSACTION")
   run.pay_warehouse(amount, w)
   run.pay_district(amount, w, d)
-  local c_w, c_d, c = input.c_w, input.c_d, find_customer(input)
+  local c_w, c_d, c = input.c_w, input.c_d, find_customer(input, " FOR UPDATE")
   local customer = read([[SELECT c_credit, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since,
     c_credit_lim, c_discount, c_balance FROM customer WHERE c_w_id = %d AND c_d_id = %d AND c_id = %d FOR UPDATE]], c_w, c_d, c)
   local warehouse = read("SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip FROM warehouse WHERE w_id = %d", w)
@@ -596,9 +597,10 @@ local function delivery(input)
   con:query("COMMIT")
 end
 
--- The district of a terminal stays the same.
+-- The district of a terminal stays the same. A client that stands for several terminals draws one.
 local function draw_stock_level()
-  local d = floor(sysbench.tid / sysbench.opt.warehouses) % DISTRICTS + 1
+  local all, threads = sysbench.opt.warehouses, sysbench.opt.threads
+  local d = threads < DISTRICTS * all and rand(1, DISTRICTS) or floor(sysbench.tid / all) % DISTRICTS + 1
   return { w = draw_home(), d = d, threshold = rand(10, 20) }
 end
 

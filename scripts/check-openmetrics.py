@@ -75,6 +75,12 @@ def free_port():
         return found.getsockname()[1]
 
 
+def known_to_prometheus(url):
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        result = json.load(answer)["data"]["result"]
+    return float(result[0]["value"][1]) if result else 0.0
+
+
 def check_prometheus(loadgen, port, work):
     program = shutil.which("prometheus")
     if not program:
@@ -93,9 +99,10 @@ def check_prometheus(loadgen, port, work):
         totals = run.last_totals()
         query = urllib.parse.urlencode({"query": "max_over_time(loadgen_operations_total[1m])"})
         url = f"http://127.0.0.1:{web}/api/v1/query?{query}"
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            result = json.load(answer)["data"]["result"]
-        ops = float(result[0]["value"][1])
+        # What was scraped last may not be in its store yet.
+        limit = time.monotonic() + 5
+        while (ops := known_to_prometheus(url)) != totals["ops"] and time.monotonic() < limit:
+            time.sleep(0.2)
         if ops != totals["ops"]:
             raise SystemExit(f"Prometheus has {ops:.0f} operations, the summary has {totals['ops']}")
         print(f"Prometheus has the summary's {ops:.0f} operations")

@@ -35,6 +35,8 @@ pub(crate) struct ScriptProgram {
     /// It was an event that counts.
     counts: bool,
     ended: bool,
+    /// Statements and rows since the last event that counted.
+    done: OpDone,
     /// Errors of `thread_init`, which are none of the first event's.
     errors_before: u64,
 }
@@ -209,6 +211,7 @@ impl ScriptProgram {
             waited,
             counts: false,
             ended,
+            done: OpDone::default(),
             errors_before: 0,
         })
     }
@@ -258,15 +261,16 @@ impl ScriptProgram {
                 Turn::Request(Request::Next { ends, counts }) => {
                     (self.next, self.ended) = (WaitsFor::Event, ends);
                     self.counts = counts && !ends;
-                    return Ok(self.count(op));
+                    return Ok(self.count_event(op));
                 }
                 Turn::Request(_) => {
                     (self.next, self.counts) = (WaitsFor::Timer, true);
-                    return Ok(self.count(op));
+                    return Ok(self.count_event(op));
                 }
                 Turn::Done(_) => {
                     self.ended = true;
-                    return Ok(self.count(op));
+                    self.count(op);
+                    return Ok(OpDone::default());
                 }
                 Turn::Failed(words) => {
                     self.count(op);
@@ -341,8 +345,14 @@ impl ScriptProgram {
         drive(&mut self.state, &mut self.connections, &server, reply, &mut self.waited).await
     }
 
+    /// Takes what was answered since the last event that counts: attempts before it and rests are among it.
+    fn count_event(&mut self, op: &OpContext<'_>) -> OpDone {
+        self.count(op);
+        if self.counts { std::mem::take(&mut self.done) } else { OpDone::default() }
+    }
+
     /// Counts what was answered since the last time.
-    fn count(&mut self, op: &OpContext<'_>) -> OpDone {
+    fn count(&mut self, op: &OpContext<'_>) {
         let seen = std::mem::take(&mut self.connections.seen);
         let errors_before = std::mem::take(&mut self.errors_before);
         let AnswersSeen { reads, writes, others, rows, .. } = seen;
@@ -360,7 +370,8 @@ impl ScriptProgram {
             }
         }
         let statements = (reads + writes + others) as u32;
-        OpDone { statements, rows, ..OpDone::default() }
+        self.done.statements = self.done.statements.saturating_add(statements);
+        self.done.rows = self.done.rows.saturating_add(rows);
     }
 
     /// Lets the script leave its loop, and runs `thread_done`.

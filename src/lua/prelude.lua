@@ -1087,7 +1087,12 @@ local function spell_row(row, what)
   for at = 1, length_of(row, what, true) do
     local value = row[at]
     if type(value) == "number" then
-      value = value % 1 == 0 and math.abs(value) < 2 ^ 53 and format("%.0f", value) or tostring(value)
+      local text = format(value % 1 == 0 and math.abs(value) < 2 ^ 53 and "%.0f" or "%.14g", value)
+      -- No server writes other digits, or the exponent as it is here.
+      if tonumber(text) ~= value or text:find("[^-%d.]") then
+        error(format("%s: write %s as a text, as the server does", what, text), 0)
+      end
+      value = text
     end
     if value ~= nil and type(value) ~= "string" then
       error(format("%s: a value is a text, a number or nil, not a %s", what, type(value)), 0)

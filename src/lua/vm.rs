@@ -20,7 +20,7 @@ use crate::observe::TransactionNames;
 use crate::plan::{Script, ScriptLine, ScriptValue};
 use crate::progress::say;
 use crate::summary::VerifyQuery;
-use crate::workload::{name_part, seed_of};
+use crate::workload::{check_query, name_part, seed_of};
 
 const PRELUDE: &str = include_str!("prelude.lua");
 /// Modules of our own that scripts require by these names.
@@ -438,7 +438,11 @@ impl State {
         };
         let list = self.call::<Table>("verify", ());
         let list = list.and_then(|list| list.sequence_values::<Table>().map(read).collect());
-        list.map_err(|error| first_line(&error.to_string()))
+        let list: Vec<VerifyQuery> = list.map_err(|error| first_line(&error.to_string()))?;
+        for VerifyQuery { name, sql, .. } in &list {
+            check_query(sql).map_err(|why| format!("loadgen.verify: {name}: {why}"))?;
+        }
+        Ok(list)
     }
 
     /// Checks a value by the function of its option; an error has the script's words.

@@ -399,7 +399,7 @@ pub struct Interval {
     pub ops: u64,
     /// Ops that failed in it, those in doubt or given up included.
     pub errors: u64,
-    /// Errors in it after which an op began again; not there in a run by loadgen's own rules.
+    /// Ignored errors in it; not there in a run by loadgen's own rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried: Option<u64>,
     /// Median service time, microseconds; null without ops.

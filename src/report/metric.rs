@@ -441,7 +441,7 @@ pub const FIGURES: &[Figure] = figures! {
     "errors" [], "errors", "errors", "a step, all phases", false, Some("errors%"), |s| Some(errors(s) as f64);
     "errors%" ["error-share"], "%", "failed ops", "percent of the window's ops", false, None,
         |s| Some(failed_share(&[s])? * 100.0);
-    "retried" [], "errors", "retried", "errors after which an op began again, of the window", false, Some("qps"),
+    "retried" [], "errors", "retried", "ignored errors of the window", false, Some("qps"),
         |s| s.totals.retried.map(|n| n as f64);
     "seconds" [], "s", "seconds", "from the start to the end", false, Some("qps"), |s| Some(s.measured_s);
     "rows" ["rows/s"], "rows/s", "rows", "rows a second", true, None,

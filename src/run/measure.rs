@@ -16,7 +16,7 @@ use super::{
     print_data, runtime, start, stop_private, tell_saved, terminal, to_step_summary, warn,
 };
 use crate::engine::run_on_thread;
-use crate::error::{Error, Kind, Result, line, ranked};
+use crate::error::{Error, Kind, Result, clip, line, ranked};
 use crate::hosts::ClientHosts;
 use crate::load::{self, Numbers};
 use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, reach, resolve};
@@ -30,7 +30,7 @@ use crate::sandbox::{self, Spec};
 use crate::stop::{Stop, or_stop, unless_stopped};
 use crate::summary::{self, Outcome, Summary};
 use crate::terms::{Gate, counted};
-use crate::verify::{Answered, Checked, Evidence, Verdict};
+use crate::verify::{AnswerFound, Answered, Checked, Evidence, Verdict};
 use crate::workload::Schema;
 
 /// Limit on a private server's options in a label: a label has at most 200 characters, with the version.
@@ -531,22 +531,39 @@ fn check_lines(checked: &[Checked]) -> String {
     checked.iter().map(text).collect()
 }
 
-/// Lists the queries that fail, and counts those that hold.
+/// Lists the queries that fail or are not asked, and counts those that hold.
 fn answer_lines(answers: &[Answered]) -> String {
-    let failing = answers.iter().filter_map(|one| Some((&one.name, one.wrong.as_ref()?)));
-    let failing = failing.map(|(name, what)| line(&format!("{name}  WRONG: {what}")) + "\n");
+    let failing = answers.iter().filter_map(|Answered { query, found }| {
+        let what = match found {
+            AnswerFound::Expected => return None,
+            AnswerFound::Wrong(what) => format!("WRONG: {what}"),
+            AnswerFound::Unasked(why) => format!("undecided, not asked: {why}"),
+        };
+        let sql = clip(&query.sql, SQL_MAX);
+        Some(line(&format!("{}  {what}; the query: {sql}", query.name)) + "\n")
+    });
     let (failing, all) = (failing.collect::<Vec<String>>(), answers.len());
     let held = all - failing.len();
     let held = (held > 0).then(|| format!("queries  ok: {held} of {all}\n"));
     failing.into_iter().chain(held).collect()
 }
 
+/// Bytes of a query that are shown.
+const SQL_MAX: usize = 1000;
+
 fn conclude_answers(answers: &[Answered]) -> Result<()> {
-    let wrong = answers.iter().filter(|one| one.wrong.is_some()).count();
+    let count = |is: fn(&AnswerFound) -> bool| answers.iter().filter(|one| is(&one.found)).count();
+    let wrong = count(|found| matches!(found, AnswerFound::Wrong(_)));
+    let unasked = count(|found| matches!(found, AnswerFound::Unasked(_)));
+    let all = answers.len();
+    if wrong == 0 && unasked > 0 {
+        let text = format!("{unasked} of {all} queries were not asked");
+        return Err(Error::new(Kind::Undecided, text)
+            .hint("verify asks what can only read, in READ ONLY transactions"));
+    }
     if wrong == 0 {
         return Ok(());
     }
-    let all = answers.len();
     Err(Error::data(format!("{wrong} of {all} queries have another answer than expected"))
         .hint("did something else write to these tables, or a run that did not end well?"))
 }

@@ -157,7 +157,7 @@ impl Exporter {
         let Scrapes { last, gaps } = *locked(&self.shown.scrapes);
         // The longer one: there may be several scrapers.
         let (Some(last), Some(every)) = (last, gaps.into_iter().flatten().max()) else { return };
-        let slack = (every / 4).max(Duration::from_secs(1));
+        let slack = (every / 4).max(Duration::from_secs(3));
         let until = (last + every + slack).min(now + LAST_SCRAPE);
         if until > now + Duration::from_secs(1) {
             progress.note_to_person("waiting for the last scrape");

@@ -118,7 +118,8 @@ pub(crate) fn run(
         let store = invocation.begin()?;
         // A complete directory is only read: another run may hold it.
         let _claimed = claimed.unwrap_or_else(|| claim(store.dir()))?;
-        match Legs::new(&experiment, &mut invocation, (store, scripts), &earlier, ranks) {
+        let store = (store, scripts);
+        match Legs::new(&experiment, &mut invocation, store, (&todo, &earlier), ranks) {
             Ok(mut legs) => {
                 errors = legs.run(&todo, &mut earlier);
                 saved = legs.saved;
@@ -337,18 +338,12 @@ impl<'a> Legs<'a> {
         experiment: &'a Experiment,
         invocation: &'a mut Invocation<'_>,
         (store, reader): (Store, &'static dyn ReadScripts),
-        earlier: &Earlier,
+        (legs, earlier): (&[CellGroup], &Earlier),
         ranks: Option<Ranks>,
     ) -> Result<Legs<'a>> {
-        let scripts = read_scripts(experiment, reader)?;
-        let ranks = match ranks {
-            Some(ranks) if !scripts.is_empty() => {
-                let mut files = scripts.values().filter_map(|plan| plan.script.as_ref());
-                files.try_for_each(|script| script.check_away())?;
-                Some(ranks.require_lua()?)
-            }
-            ranks => ranks,
-        };
+        let mut scripts = BTreeMap::new();
+        read_scripts(experiment, legs, (reader, &mut scripts))?;
+        let ranks = check_ranks(ranks, &scripts)?;
         let calibration = calibration::find(invocation)?;
         let Invocation { progress, stop, exporter, .. } = invocation;
         let servers = Servers::new(experiment, stop, progress)?;
@@ -378,6 +373,12 @@ impl<'a> Legs<'a> {
 
     /// Goes on with the next leg after an error: one server that does not start must not end a night's work.
     pub(super) fn run(&mut self, legs: &[CellGroup], earlier: &mut Earlier) -> Vec<Error> {
+        // A round of a recheck may have parts that no round before it had.
+        let read = read_scripts(self.experiment, legs, (self.reader, &mut self.scripts));
+        match read.and_then(|()| check_ranks(self.ranks.take(), &self.scripts)) {
+            Ok(ranks) => self.ranks = ranks,
+            Err(error) => return vec![error],
+        }
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();
         let cells = legs.iter().flat_map(|leg| &leg.cells);
@@ -488,6 +489,16 @@ impl<'a> Legs<'a> {
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
         ended.map_err(|error| error.instead(FORCE, REFILL))
     }
+}
+
+/// Refuses scripts that the other hosts of the clients cannot run.
+fn check_ranks(ranks: Option<Ranks>, scripts: &BTreeMap<usize, Plan>) -> Result<Option<Ranks>> {
+    if ranks.is_none() || scripts.is_empty() {
+        return Ok(ranks);
+    }
+    let mut scripts = scripts.values().filter_map(|plan| plan.script.as_ref());
+    scripts.try_for_each(|script| script.check_away())?;
+    ranks.map(Ranks::require_lua).transpose()
 }
 
 fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {

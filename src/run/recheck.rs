@@ -10,7 +10,7 @@ use crate::error::{Error, Kind, Result, line, ranked};
 use crate::hosts::Ranks;
 use crate::mysql::options::Address;
 use crate::mysql::{Env, resolve};
-use crate::plan::experiment::{self, Cell, Experiment, Overrides};
+use crate::plan::experiment::{self, Cell, CellGroup, Experiment, Overrides};
 use crate::plan::profile::{Given, Profile};
 use crate::plan::value::Scale;
 use crate::report::{Doubt, Layout, Options, Question, compare, doubtful};
@@ -89,7 +89,9 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         let _claimed = claimed.transpose()?;
         let store = invocation.begin()?;
         let store = (store, args.source.scripts);
-        let mut legs = Legs::new(again.experiment, &mut invocation, store, &again.found, ranks)?;
+        let first = again.legs(&open);
+        let before = (first.as_slice(), &again.found);
+        let mut legs = Legs::new(again.experiment, &mut invocation, store, before, ranks)?;
         errors = again.measure(&mut legs, &mut open)?;
         saved = legs.saved;
     }
@@ -228,15 +230,18 @@ impl RecheckRun<'_> {
         (part.title.clone(), terms::Cell::new(cell.clients, cell.rate), subject.label.clone())
     }
 
+    fn legs(&self, open: &PendingChecks) -> Vec<CellGroup> {
+        self.experiment.legs(|cell| {
+            open.0.get(&self.cell_key(cell)).is_some_and(|(_, repeats)| cell.repeat <= *repeats)
+                && !self.found.done.contains_key(&cell.key)
+        })
+    }
+
     /// Measures rounds of more repeats, until nothing is undecided or no round helps.
     fn measure(&mut self, running: &mut Legs<'_>, open: &mut PendingChecks) -> Result<Vec<Error>> {
         let mut errors = Vec::new();
         loop {
-            let wants = |cell: &Cell| {
-                open.0.get(&self.cell_key(cell)).is_some_and(|(_, repeats)| cell.repeat <= *repeats)
-                    && !self.found.done.contains_key(&cell.key)
-            };
-            let legs = self.experiment.legs(wants);
+            let legs = self.legs(open);
             describe_runs(&open.0).for_each(|line| running.progress.note(&line));
             let steps: usize = legs.iter().map(|leg| leg.cells.len()).sum();
             let steps = terms::counted(steps as u64, "step");

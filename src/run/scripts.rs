@@ -18,7 +18,7 @@ use crate::load::default_jobs;
 use crate::mysql::ServerLink;
 #[cfg(feature = "lua")]
 use crate::mysql::wire::Inbox;
-use crate::plan::experiment::Experiment;
+use crate::plan::experiment::{CellGroup, Experiment};
 use crate::plan::profile::script::{ScriptData, ScriptFile, ScriptPart, Verify};
 use crate::plan::profile::shipped::script;
 use crate::plan::profile::{Measured, Profile};
@@ -87,21 +87,21 @@ fn find_script(name: &str, dir: Option<&Path>) -> std::result::Result<ScriptFile
     Ok(hashed(shown, None, &bytes))
 }
 
-/// Names and reads the scripts of all cells, by their parts: a script that is wrong costs no start of a server.
+/// Names and reads the scripts of legs, by their parts: a script that is wrong costs no start of a server.
 pub(super) fn read_scripts(
     experiment: &Experiment,
-    reader: &dyn ReadScripts,
-) -> Result<BTreeMap<usize, Plan>> {
-    let parts: BTreeSet<usize> = experiment.cells.iter().map(|cell| cell.part).collect();
-    let mut plans = BTreeMap::new();
-    for at in parts {
+    legs: &[CellGroup],
+    (reader, plans): (&dyn ReadScripts, &mut BTreeMap<usize, Plan>),
+) -> Result<()> {
+    let parts: BTreeSet<usize> = legs.iter().map(|leg| leg.part).collect();
+    for at in parts.into_iter().filter(|at| !plans.contains_key(at)).collect::<Vec<_>>() {
         let part = &experiment.parts[at];
         let (Some(script), Some(plan)) = (&part.script, part.plan()) else { continue };
         say(&line(&format!("{} runs the script {}", part.title, script.file)));
         let read = reader.plan(script, plan);
         plans.insert(at, read.map_err(|e| e.context(format!("run {}", part.title)))?);
     }
-    Ok(plans)
+    Ok(())
 }
 
 /// Makes the plan of a script that of a server, whose facts are among its options.
@@ -150,9 +150,10 @@ impl<'a> Preparer<'a> {
         format!("{} (unfinished)", self.kind())
     }
 
-    /// Returns whether a description is of data of this script that are not those wanted here.
-    pub(super) fn is_other(&self, held: &str) -> bool {
-        held.split(' ').next() == Some(&self.kind()) && held != self.describe()
+    /// Returns whether data of this script are held that are not those wanted here.
+    pub(super) fn finds_other(&self, held: &[String]) -> bool {
+        let (kind, wanted) = (self.kind(), self.describe());
+        held.iter().any(|held| held.split(' ').next() == Some(&kind) && *held != wanted)
     }
 
     pub(super) fn other_data(&self) -> Error {

@@ -156,11 +156,15 @@ impl<'a> Servers<'a> {
         };
         let mut kept = KeptData::open(&dir)?;
         let (tables, preparer) = needs;
+        let has_other = preparer.is_some_and(|preparer| preparer.finds_other(&kept.mark.prepared));
+        if has_other && *private.data() == Data::Copied {
+            // Nobody asked for these data: others are filled in a directory of their own.
+            self.passing = None;
+            kept = KeptData::open(&self.temporary_dir(at)?)?;
+        }
         let tables = tables.filter(|tables| !kept.holds(&describe(tables)));
         let preparer = preparer.filter(|preparer| !kept.holds(&preparer.describe()));
-        if let Some(preparer) = &preparer {
-            check_other(preparer, &kept.mark.prepared)?;
-        }
+        preparer.map_or(Ok(()), |preparer| check_other(preparer, &kept.mark.prepared))?;
         if tables.is_some() || preparer.is_some() {
             let sandbox = kept.start(spec.clone(), self.stop, progress)?;
             let link = ServerLink::to(ConnectOptions::private(&sandbox.socket), self.stop)?;
@@ -222,13 +226,13 @@ impl AcquiredServer<'_> {
     fn prepare_by(&mut self, preparer: Preparer<'_>, progress: &mut Progress) -> Result<bool> {
         let wanted = preparer.describe();
         let is_written = self.written_by.as_ref().is_none_or(|by| !by.is_empty());
-        let has_other = self.held.iter().any(|held| preparer.is_other(held));
+        let has_other = preparer.finds_other(&self.held);
         let renews = preparer.may_refill() && (is_written || has_other);
         if !renews && (self.sandbox.is_none() || self.held.contains(&wanted)) {
             return Ok(false);
         }
         if !renews {
-            check_other(&preparer, &self.held)?;
+            check_other(preparer, &self.held)?;
         } else if has_tables(&self.link)? {
             preparer.run("cleanup", &self.link, progress)?;
         }
@@ -279,10 +283,10 @@ fn fill(link: &ServerLink, tables: &Dataset, progress: &mut Progress) -> Result<
     Ok(runtime()?.block_on(load::prepare(link, tables, progress))?.filled)
 }
 
-/// Refuses data that a script prepared by other options, or not to the end.
-fn check_other(preparer: &Preparer<'_>, held: &[String]) -> Result<()> {
-    let is_other = held.iter().any(|held| preparer.is_other(held));
-    if is_other { Err(preparer.other_data()) } else { Ok(()) }
+/// Refuses data that a script prepared by other options, or not to the end, unless they may be filled again.
+fn check_other(preparer: Preparer<'_>, held: &[String]) -> Result<()> {
+    let is_refused = preparer.finds_other(held) && !preparer.may_refill();
+    if is_refused { Err(preparer.other_data()) } else { Ok(()) }
 }
 
 fn has_tables(link: &ServerLink) -> Result<bool> {
@@ -546,6 +550,9 @@ impl KeptData {
             self.add(&describe(tables))?;
         }
         if let Some(preparer) = preparer {
+            if preparer.finds_other(&self.mark.prepared) && has_tables(link)? {
+                preparer.run("cleanup", link, progress)?;
+            }
             self.add(&preparer.describe_unfinished())?;
             preparer.run("prepare", link, progress)?;
             self.add(&preparer.describe())?;

@@ -404,8 +404,8 @@ contract! {
         /// again, which are no ops. Ops that were given up are in `abandoned`. Errors after which an
         /// op began again are in `retried` alone, unless that is null.
         pub errors: Vec<ErrorCount>,
-        /// Errors of the window after which an op began again, the ignored errors of sysbench's text;
-        /// null in a run by loadgen's own rules.
+        /// Ignored errors of the window, as sysbench's text has them: after each an op began again, or
+        /// the script went on, or the time was over; null in a run by loadgen's own rules.
         pub retried: Option<u64>,
         /// Lost connections that were opened again.
         pub reconnects: u64,

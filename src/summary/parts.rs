@@ -46,7 +46,7 @@ contract! {
         pub tps: f64,
         /// Errors of all phases by code, as `totals.errors` has them.
         pub errors: Vec<ErrorCount>,
-        /// Errors of the window after which an op began again; null in a run by loadgen's own rules.
+        /// Ignored errors of the window, as in `totals.retried`; null in a run by loadgen's own rules.
         pub retried: Option<u64>,
         pub latency: TransactionLatency,
     }

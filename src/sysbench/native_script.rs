@@ -13,8 +13,10 @@ use crate::error::{Error, Result};
 use crate::lua::{Entry, Reply, Turn, Vm, say_line};
 use crate::mysql::ConnectOptions;
 use crate::plan::profile::script::ScriptPart;
+use crate::plan::profile::shipped;
 use crate::plan::script::workload_of;
 use crate::plan::{AfterError, Plan, Rules, Script, ScriptIdentity, StatementMode};
+use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::Workload;
 
@@ -74,7 +76,7 @@ impl NativeScript {
         Ok(read)
     }
 
-    /// `text` is that of a script which the program carries.
+    /// `text` is that of a script which the program carries. Without it a file wins over such a script.
     pub(crate) fn parse(
         file: &str,
         text: Option<&'static str>,
@@ -124,7 +126,10 @@ impl NativeScript {
         };
         let found = || Places::new(file, &env).find_script(file, test_of(file).map(script_of));
         if text.is_none() && found() == Ok(None) {
-            return Err(none());
+            let name = format!("{}.lua", file.strip_suffix(".lua").unwrap_or(file));
+            let text = Some(shipped::script(&name).ok_or_else(none)?);
+            say(&format!("running the script {name} inside the program"));
+            return NativeScript::parse(&name, text, options, asked);
         }
         match parse(&words, &env) {
             Ok(Parsed::Settings(mut settings)) => {
@@ -249,5 +254,11 @@ mod tests {
         let identity = script.read(false).expect("it is sound").identity;
         assert_eq!(identity.options, [("n".to_owned(), 3.0)].into());
         assert_eq!(identity.files[0].0, "carried.lua");
+        // Also by its name alone, where no file and no module has it.
+        for name in ["tpcc", "tpcc.lua"] {
+            let script = NativeScript::parse(name, None, &[], asked).expect("it is carried");
+            assert_eq!(script.workload().name, "tpcc.lua");
+        }
+        assert!(NativeScript::parse("x/tpcc.lua", None, &[], asked).is_err());
     }
 }

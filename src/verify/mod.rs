@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use mysql_async::{Row, Value};
 
-pub(crate) use self::queries::Answered;
+pub(crate) use self::queries::{Answered, Found as AnswerFound};
 use self::verdict::{Known, judge_beside_scripts};
 use crate::error::{Error, Result, VALUE_MAX, clip};
 use crate::load::{Numbers, default_jobs, named};
@@ -68,9 +68,17 @@ pub(crate) async fn verify(
         };
         server.during(Box::pin(asking)).await?
     };
-    let hold = !answers.is_empty() && answers.iter().all(|answer| answer.wrong.is_none());
+    let hold =
+        !answers.is_empty() && answers.iter().all(|answer| answer.found == AnswerFound::Expected);
+    let gone = missing.into_iter().map(|(table, step)| {
+        let verdict = Verdict::Undecided(format!(
+            "it is not here, or not as prepare made it, and step {step} wrote to it: dropped, \
+             renamed or lost"
+        ));
+        Checked { table, verdict, found: Found::default(), history: History::default() }
+    });
     if tables.is_empty() {
-        return Ok((Vec::new(), answers));
+        return Ok((gone.collect(), answers));
     }
     let reading = Arc::new(Reading {
         server,
@@ -85,13 +93,6 @@ pub(crate) async fn verify(
         let Table { name: table, mark, history, .. } = table;
         let verdict = judge_beside_scripts(mark.rows, &history, &found, hold);
         Checked { table, verdict, found, history }
-    });
-    let gone = missing.into_iter().map(|(table, step)| {
-        let verdict = Verdict::Undecided(format!(
-            "it is not here, or not as prepare made it, and step {step} wrote to it: dropped, \
-             renamed or lost"
-        ));
-        Checked { table, verdict, found: Found::default(), history: History::default() }
     });
     Ok((checked.chain(gone).collect(), answers))
 }

@@ -6,21 +6,30 @@ use std::time::Duration;
 use mysql_async::{Row, Value};
 
 use crate::error::{VALUE_MAX, clip};
-use crate::mysql::{Asked, Failure, Session, optional};
+use crate::mysql::{Asked, Failure, Session};
 use crate::progress::Progress;
 use crate::summary::VerifyQuery;
 use crate::terms::counted;
+use crate::workload::check_query;
 
 const EVERY: Duration = Duration::from_millis(500);
 /// Rows of an answer, and values of a row, that are shown.
 const ROWS_SHOWN: usize = 3;
 const VALUES_SHOWN: usize = 8;
 
-/// A query, and what is wrong with its answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answered {
-    pub name: String,
-    pub wrong: Option<String>,
+    pub query: VerifyQuery,
+    pub found: Found,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    Expected,
+    /// The difference, or the server's error.
+    Wrong(String),
+    /// The reason why it was not asked.
+    Unasked(String),
 }
 
 type RowTexts = Vec<Option<String>>;
@@ -33,16 +42,28 @@ struct Answer {
     differs: bool,
 }
 
-/// Asks over a session that may write nothing from now on; a query may take any time.
+/// Asks each in a transaction that may write nothing; a query may take any time. Summaries may come from others.
 pub(super) async fn ask(
     session: &mut Session,
     queries: &[VerifyQuery],
     progress: &mut Progress,
 ) -> Asked<Vec<Answered>> {
-    // Summaries may come from others. Servers before 5.6.5 have no such sessions.
-    optional(session.execute("SET SESSION TRANSACTION READ ONLY").await)?;
     let mut all = Vec::new();
     for (at, query) in (1..).zip(queries) {
+        let mut tell = |found| all.push(Answered { query: query.clone(), found });
+        if let Err(why) = check_query(&query.sql) {
+            tell(Found::Unasked(why.to_owned()));
+            continue;
+        }
+        match session.execute("START TRANSACTION READ ONLY").await {
+            Ok(_) => {}
+            // Servers before 5.6.5 have no such transactions.
+            Err(refused @ Failure::Server { .. }) => {
+                tell(Found::Unasked(format!("the server has no READ ONLY transaction: {refused}")));
+                continue;
+            }
+            Err(lost) => return Err(lost),
+        }
         let mut answer = Answer::default();
         let asked = {
             let mut asking = pin!(session.read(&query.sql, |row| answer.take(&row, &query.rows)));
@@ -56,12 +77,12 @@ pub(super) async fn ask(
                 }
             }
         };
-        let wrong = match asked {
-            Ok(()) => answer.describe_difference(&query.rows),
-            Err(refused @ Failure::Server { .. }) => Some(refused.to_string()),
+        tell(match asked {
+            Ok(()) => answer.describe_difference(&query.rows).map_or(Found::Expected, Found::Wrong),
+            Err(refused @ Failure::Server { .. }) => Found::Wrong(refused.to_string()),
             Err(lost) => return Err(lost),
-        };
-        all.push(Answered { name: query.name.clone(), wrong });
+        });
+        session.execute("ROLLBACK").await?;
     }
     progress.clear();
     Ok(all)

@@ -147,7 +147,7 @@ impl Evidence<'_> {
         place.differs(here) && !self.elsewhere
     }
 
-    /// Finds unlisted tables that steps here wrote to beside a listed one; each with one such step.
+    /// Finds unlisted tables that steps here wrote to beside a listed one, if any is; each with one such step.
     pub(super) fn missing(&self, here: &Location, tables: &[Known]) -> BTreeMap<String, String> {
         let summaries = self.summaries.iter().map(|s| (&s.step_id, read_location(s), wrote(s)));
         let records = self.records.iter().map(|(_, record)| {
@@ -156,7 +156,8 @@ impl Evidence<'_> {
         });
         let mut missing = BTreeMap::new();
         for (step, place, wrote) in summaries.chain(records) {
-            if self.is_another(&place, here) || !wrote.iter().any(|it| tables.contains(it)) {
+            let beside = tables.is_empty() || wrote.iter().any(|it| tables.contains(it));
+            if self.is_another(&place, here) || !beside {
                 continue;
             }
             let gone = |(name, id): &Known| {
@@ -531,6 +532,7 @@ mod history_tests {
         };
         let missing = all.missing(&here, &names(&[("sbtest1", "5f")]));
         assert_eq!(missing.into_iter().collect::<Vec<_>>(), names(&[("sbtest2", "aa-1")]));
+        assert!(all.missing(&here, &[]).contains_key("sbtest1"), "none is left");
         for known in [&[("sbtest1", "5f"), ("sbtest2", "61")][..], &[("sbtest1", "77")]] {
             assert!(all.missing(&here, &names(known)).is_empty(), "prepared again: {known:?}");
         }

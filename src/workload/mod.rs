@@ -25,7 +25,7 @@ pub(crate) use options::{OPTION_MAX, Options, Setting};
 pub(crate) use random::{Permutation, Stream, mix, name_part, seed_of};
 pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use script::{script, script_of_file};
-pub(crate) use sql::pieces;
+pub(crate) use sql::{check_query, pieces};
 pub(crate) use statement::{
     Const, Content, Count, Effect, KeySource, Param, Statement, StatementKind, writes_elsewhere,
 };
@@ -340,14 +340,21 @@ impl Workload {
     /// Refuses tables too small for a range, or for a row.
     pub(crate) fn fits(&self, rows: u64) -> Result<()> {
         let params = self.statements().flat_map(|s| s.expanded(&self.options).1);
-        let lasts = params.filter_map(|param| match param {
-            Param::RangeStart { len, .. } => Some(len.value(&self.options)),
-            Param::Row { per, plus } => Some(Param::row(per, plus, rows)),
+        let faults = params.filter_map(|param| match param {
+            Param::RangeStart { len, .. } => {
+                let len = len.value(&self.options);
+                let what = format!("ranges of {len} rows do not fit into tables of {rows}");
+                (len > rows).then_some((len, what))
+            }
+            Param::Row { per, plus } => {
+                let id = Param::row(per, plus, rows);
+                let what = format!("row {id} is not in tables of {rows} rows");
+                (!(1..=rows).contains(&id)).then_some((id, what))
+            }
             _ => None,
         });
-        let Some(last) = lasts.max().filter(|last| *last > rows) else { return Ok(()) };
-        let name = &self.name;
-        Err(Error::usage(format!("{name}: row {last} is not in tables of {rows} rows"))
+        let Some((_, what)) = faults.max() else { return Ok(()) };
+        Err(Error::usage(format!("{}: {what}", self.name))
             .hint("larger tables (prepare --rows), or a smaller range where it is an option"))
     }
 

@@ -312,6 +312,37 @@ pub(crate) fn is_several(sql: &str) -> bool {
         && !matches!(statements.next_statement(), Ok(None))
 }
 
+/// Refuses what may change a server from within a READ ONLY transaction, or end it. It knows no quotes and comments:
+/// the server's mode and version decide where they end.
+pub(crate) fn check_query(sql: &str) -> std::result::Result<(), &'static str> {
+    let sql = sql.trim_ascii();
+    let end = sql.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(sql.len());
+    let is_first = |word: &&str| sql[..end].eq_ignore_ascii_case(word);
+    if !sql.starts_with('(') && !["SELECT", "SHOW", "WITH", "CHECKSUM"].iter().any(is_first) {
+        return Err("a query begins with SELECT, SHOW, WITH, CHECKSUM or (");
+    }
+    if sql.trim_end_matches(|c: char| c == ';' || c.is_ascii_whitespace()).contains(';') {
+        return Err("a query is one statement: no ; but at its end, CHAR(59) for one in a text");
+    }
+    if has_into(sql.as_bytes()) {
+        return Err("a query has no INTO, nor that word in a name or a text");
+    }
+    Ok(())
+}
+
+/// The server ends some tokens without a blank: `1.0INTO`, `\NINTO`.
+fn has_into(sql: &[u8]) -> bool {
+    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
+    let is_apart = |at: usize| {
+        let (before, after) = (&sql[..at], &sql[at + 4..]);
+        let begins = before.last().is_none_or(|byte| byte.is_ascii_digit() || !goes_on(byte));
+        (begins || before.ends_with(b"\\N")) && !after.first().is_some_and(goes_on)
+    };
+    let mut found =
+        sql.windows(4).enumerate().filter(|(_, four)| four.eq_ignore_ascii_case(b"INTO"));
+    found.any(|(at, _)| is_apart(at))
+}
+
 /// The words of a statement, without comments but with versioned ones.
 pub(crate) struct Words<'a> {
     pub sql: &'a [u8],
@@ -442,6 +473,36 @@ mod tests {
             ("SELECT '?", &["SELECT '?"]),
         ] {
             assert_eq!(pieces(sql), wanted, "{sql}");
+        }
+    }
+
+    #[test]
+    fn only_one_statement_that_reads_is_a_query() {
+        for sql in [
+            "SELECT 1",
+            "\n select points FROM pointofsale;\n",
+            "(SELECT 1) UNION SELECT 2",
+            "WITH a AS (SELECT 1) SELECT * FROM a",
+            "SHOW TABLES",
+            "CHECKSUM TABLE a",
+        ] {
+            assert_eq!(check_query(sql), Ok(()), "{sql}");
+        }
+        for sql in [
+            "",
+            "DROP TABLE a",
+            "SELECTED",
+            "/*!99999 SELECT */ SHUTDOWN",
+            "SET GLOBAL max_connections = 1",
+            "SELECT 1; DROP TABLE a",
+            "SELECT '\\'; DROP TABLE a; -- '",
+            "SELECT /*!99999 ' */ 1; DROP TABLE a; /*!99999 ' */",
+            "SELECT 1 into/**/OUTFILE 'a'",
+            "SELECT 1.0INTO DUMPFILE 'a'",
+            "SELECT \\NINTO OUTFILE 'a'",
+            "SELECT 1 /*!INTO OUTFILE 'a'*/",
+        ] {
+            assert!(check_query(sql).is_err(), "{sql}");
         }
     }
 

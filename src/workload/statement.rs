@@ -120,7 +120,12 @@ impl List {
         let previous = self.params.iter().any(|p| matches!(p, Param::Previous(_)));
         ensure(!previous, "a list knows no statement before")?;
         match (&self.times, &self.bytes) {
-            (None, Some(bytes)) => bytes.check(options),
+            (None, Some(bytes)) => {
+                // Every element would be the same row.
+                let row = self.params.iter().any(|p| matches!(p, Param::Row { .. }));
+                ensure(!row, "a row is of a list with times, not bytes")?;
+                bytes.check(options)
+            }
             (Some(times), None) => {
                 times.check(options)?;
                 ensure(self.rows(options) > 0, "a list of nothing is no SQL")?;
@@ -314,7 +319,7 @@ pub(crate) enum Param {
         distribution: KeySource,
     },
     /// Always the same row: its id is the number of rows divided by `per`, and `plus`. Further elements of a list are the
-    /// rows behind it: `{ row = { per = 2, plus = 1 } }`.
+    /// rows behind it; the list has `times`: `{ row = { per = 2, plus = 1 } }`.
     Row {
         per: u64,
         #[serde(default)]

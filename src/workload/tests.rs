@@ -352,7 +352,7 @@ fn options_are_set_within_what_they_are() {
 fn ranges_must_fit_into_the_tables() {
     assert!(named("read-pk-range").fits(101).is_ok());
     let error = named("read-pk-range").fits(100).expect_err("too small").to_string();
-    assert!(error.contains("101") && error.contains("100"), "{error}");
+    assert!(error.contains("ranges of 101 rows") && error.contains("100"), "{error}");
     assert!(named("read-only").fits(1).is_ok(), "its ranges may reach beyond the end");
 }
 
@@ -366,6 +366,12 @@ fn rows_of_a_list_stand_behind_each_other_and_must_be_there() {
     let row = |plus| Param::Row { per: 2, plus };
     assert_eq!(params, [row(1), row(2), row(3)]);
     assert!(hot.fits(6).is_ok() && hot.fits(4).is_err());
+
+    // Without `plus`, a table of one row has half a row.
+    let first = Workload::parse(&text.replace(", plus = 1", ""), "hot").expect("sound");
+    assert!(first.fits(6).is_ok() && first.fits(1).is_err());
+    let refused = Workload::parse(&text.replace("times = 3", "bytes = 100"), "hot");
+    assert!(refused.expect_err("always the same row").to_string().contains("times"));
 }
 
 #[test]

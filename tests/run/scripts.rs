@@ -41,6 +41,7 @@ fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
     let path = place.path("stock.lua").display().to_string();
     let list = place.run("--scale 0.01 --list");
     list.assert_code(0);
+    assert!(list.stdout.contains("scripts prepare"), "{}", list.stdout);
     assert!(list.stdout.contains(&path) && list.stdout.matches("\nstep ").count() == 4);
     assert!(!list.stderr.contains(LOADING) && !place.path("results").exists(), "{}", list.stderr);
 
@@ -71,6 +72,14 @@ fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
     again.assert_code(0);
     assert!(again.stderr.contains("4 of 4") && !again.stderr.contains(LOADING), "{}", again.stderr);
     assert_eq!(loadgen(&place, "recheck results --profile p.toml --list").code, 0);
+    // A script whose cells are all there is not run beside one that is new.
+    change(&place, "[tables]", "[[run]]\nlua = 'idle.lua'\nops = 1\n[tables]");
+    fs::write(place.path("idle.lua"), "function event() end").expect("written");
+    let beside = place.run("--scale 0.01");
+    beside.assert_code(0);
+    assert_eq!(place.summaries().len(), 6);
+    assert!(!beside.stderr.contains(LOADING), "{}", beside.stderr);
+    change(&place, "[[run]]\nlua = 'idle.lua'\nops = 1\n", "");
     // Other options, or another text, are other cells.
     let measured = |place: &Place| {
         place.run("--scale 0.01 --list").stdout.matches("(measured already)").count()
@@ -109,6 +118,31 @@ fn data_of_a_script_are_refused_when_its_prepare_did_not_end() {
     change(&place, "items = 5", "items = 6");
     place.run("--only label=plain").assert_code(4);
     assert_eq!(count_saved(&place), 2);
+}
+
+#[test]
+fn copied_data_are_filled_anew_when_the_next_run_has_other_options() {
+    let run = |items: u32| {
+        format!(
+            "[[run]]\nname = 'of{items}'\nlua = 'stock.lua'\noptions = {{ items = {items} }}\n\
+             prepare = true\nclients = 1\nops = 20\n"
+        )
+    };
+    let runs = run(5) + &run(6);
+    let place = with_script(Place::new(&two_labels("data = 'copied'", &runs)));
+    place.run("--only label=plain").assert_code(0);
+    assert_eq!(count_saved(&place), 2);
+    // A directory that stays is somebody's: only `refill` may replace what it holds.
+    let place = with_script(Place::new(&two_labels("data = { copy_of = 'kept' }", &runs)));
+    place.run("--only label=plain").assert_code(4);
+    assert_eq!(count_saved(&place), 1);
+    fs::write(place.path("fail"), "").expect("written");
+    change(&place, "[tables]", "[tables]\nrefill = true");
+    place.run("--only label=plain").assert_code(1);
+    fs::remove_file(place.path("fail")).expect("removed");
+    place.run("--only label=plain").assert_code(0);
+    // With `refill` the first run is another cell, too.
+    assert_eq!(count_saved(&place), 3);
 }
 
 #[test]
@@ -174,6 +208,16 @@ fn verify_asks_the_queries_of_scripts_and_profiles_when_it_reads_their_summaries
     assert_eq!(held.code, 0, "{}", held.stderr);
     common::query(&server, "DELETE FROM sbtest.sbtest1 WHERE id = 1");
     assert_eq!(verify(&place, &server).code, 98, "the script may have deleted it");
+    // Queries that hold say nothing of tables with a ledger, none of which is left.
+    let words = format!("prepare --force --rows 100 --no-defaults -u root -S {socket}");
+    assert_eq!(loadgen(&place, &words).code, 0);
+    let words = "write-only --rows 100 --ops 5 --clients 1 --out results";
+    let words = format!("{words} --no-defaults -u root -S {socket}");
+    assert_eq!(loadgen(&place, &words).code, 0);
+    common::query(&server, "DROP TABLE sbtest.sbtest1");
+    let dropped = verify(&place, &server);
+    assert_eq!(dropped.code, 98, "{}", dropped.stderr);
+    assert!(dropped.stdout.contains("sbtest1 ") && dropped.stdout.contains("3 of 3"));
 
     common::query(&server, "UPDATE sbtest.item SET stock = stock + 7 WHERE id = 1");
     let wrong = verify(&place, &server);
@@ -194,16 +238,47 @@ fn verify_asks_the_queries_of_scripts_and_profiles_when_it_reads_their_summaries
 fn verify_writes_nothing_when_a_query_would() {
     let server = common::sandbox(&common::local(), &[]);
     common::query(&server, "CREATE TABLE sbtest.mine (id INT)");
-    let more = "[[run]]\nlua = 'idle.lua'\nops = 1\n[[verify]]\nname = 'a'\nsql = 'DROP TABLE mine'\n\
-                [[verify]]\nname = 'b'\nsql = 'INSERT INTO mine VALUES (1)'\n";
+    let more = "[[run]]\nlua = 'idle.lua'\nops = 1\n[[verify]]\nname = 'a'\nsql = 'SELECT 4711'\n\
+                [[verify]]\nname = 'b'\nsql = 'SELECT 4712'\n";
     let place = of_server(&server, more);
     let text = "function thread_init() con = sysbench.sql.driver():connect() end \
                 function event() con:query('SELECT 1') end";
     fs::write(place.path("idle.lua"), text).expect("written");
+    let writable = "SELECT 4711; SET SESSION TRANSACTION READ WRITE; DROP TABLE mine";
+    let outfile = place.path("out").display().to_string();
+    let written = format!("SELECT 1 INTO OUTFILE '{outfile}'");
+    for refused in [writable, "DROP TABLE mine", &written] {
+        change(&place, "'SELECT 4711'", &format!("\"{refused}\""));
+        place.run("").assert_code(2);
+        change(&place, &format!("\"{refused}\""), "'SELECT 4711'");
+    }
     place.run("").assert_code(0);
-    let ended = verify(&place, &server);
-    assert_eq!(ended.code, 4, "{}", ended.stderr);
-    assert_eq!(common::query(&server, "SELECT COUNT(*) FROM sbtest.mine"), [["0"]]);
+    assert_eq!(verify(&place, &server).code, 4, "both have another answer");
+    // What a stranger may have written into a summary.
+    let insert = "INSERT INTO mine VALUES (1)";
+    let update = "WITH a AS (SELECT 1 AS id) UPDATE mine, a SET mine.id = 2";
+    for (first, second, code) in [
+        (writable, insert, 98),
+        ("SET SESSION TRANSACTION READ WRITE", "DROP TABLE mine", 98),
+        (&written, &written, 98),
+        ("SHUTDOWN", "SELECT 4712", 4),
+        (update, update, 4),
+    ] {
+        let files = fs::read_dir(place.path("results")).expect("a directory");
+        let paths = files.map(|file| file.expect("a file").path());
+        let mut json = paths.filter(|path| path.extension().is_some_and(|end| end == "json"));
+        let path = json.next().expect("a summary");
+        let text = fs::read_to_string(&path).expect("read");
+        let changed = text.replace("SELECT 4711", first).replace("SELECT 4712", second);
+        fs::write(&path, changed).expect("written");
+        let ended = verify(&place, &server);
+        fs::write(&path, text).expect("written");
+        assert_eq!(ended.code, code, "{first}: {}", ended.stderr);
+        assert_eq!(ended.stdout.lines().count(), 2, "{}", ended.stdout);
+        assert!(ended.stdout.contains(first) && ended.stdout.contains(second), "{}", ended.stdout);
+        assert_eq!(common::query(&server, "SELECT COUNT(*) FROM sbtest.mine"), [["0"]]);
+        assert!(!place.path("out").exists());
+    }
 }
 
 #[test]
@@ -215,6 +290,11 @@ fn script_fails_before_its_first_step_when_its_queries_are_malformed() {
         "{ name = 'x', sql = 'SELECT 1' }",
         "{ { name = 'x', sql = 'SELECT 1', rows = { 'a' } } }",
         "{ { name = 'x', sql = 'SELECT 1', rows = { { true } } } }",
+        "{ { name = 'x', sql = 'SELECT 1', rows = { { 1234567.123456789 } } } }",
+        "{ { name = 'x', sql = 'SELECT 1', rows = { { 2 ^ 53 + 2 } } } }",
+        "{ { name = 'x', sql = 'SELECT 1', rows = { { 1e-7 } } } }",
+        "{ { name = 'x', sql = 'SELECT 1; SELECT 1' } }",
+        "{ { name = 'x', sql = 'DO 1' } }",
         "function() error('no') end",
     ] {
         let place = of_server(&server, "[[run]]\nlua = 'wrong.lua'\nops = 1\n");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use loadgen::sandbox::Sandbox;
 
 use super::programs::{Place, Program};
+use super::summaries::Kept;
 use crate::common::databases::{SANDBOXES, say_which};
 use crate::common::{local, query, sandbox, try_query};
 
@@ -174,11 +175,12 @@ fn begin(place: &Place<'_>, line: &str) -> Child {
         .expect("it runs")
 }
 
-/// Kills a command as soon as something is seen; one that has ended before is well, too.
+/// Kills a command as soon as something is seen.
 fn kill_when(mut child: Child, seen: impl Fn() -> bool) {
     let limit = Instant::now() + Duration::from_mins(2);
-    while !seen() && child.try_wait().expect("it is ours").is_none() {
-        assert!(Instant::now() < limit, "nothing was seen");
+    while !seen() {
+        let ended = child.try_wait().expect("it is ours");
+        assert!(ended.is_none() && Instant::now() < limit, "nothing was seen: {ended:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
     let _ = child.kill();
@@ -217,6 +219,11 @@ fn interrupted_load_is_completed_to_the_same_rows() {
     kill_when(begin(&killed, prepare), || {
         try_query(sandbox, &sql).is_ok_and(|rows| !rows.is_empty())
     });
+    assert_eq!(
+        number(&killed, "SELECT COUNT(*) FROM warehouse WHERE w_id = 2"),
+        0,
+        "no whole load"
+    );
     killed.well(prepare);
     assert_eq!(contents(&killed), expected);
 
@@ -235,8 +242,8 @@ fn interrupted_load_is_completed_to_the_same_rows() {
         for rows in lost {
             ask(&killed, &format!("DELETE {rows}"));
         }
-        let refused = killed.run("tpcc.lua {at} --warehouses=2 --events=1 run");
-        assert_eq!(refused.status, 1, "{lost:?}: {}", refused.stdout);
+        let marker = if *lost == ["FROM item"] { "a load was interrupted" } else { "there are 1:" };
+        is_refused(&killed, "--warehouses=2 --events=1 run", marker);
         killed.well(prepare);
         assert_eq!(contents(&killed), expected, "{lost:?}");
     }
@@ -261,8 +268,43 @@ fn conditions_hold_after_many_clients_and_a_kill() {
         let rows = || number(&place, "SELECT COUNT(*) FROM history");
         let before = rows();
         kill_when(begin(&place, &line("--threads=8 --time=120 run")), || rows() > before + 50);
+        assert!(rows() > before + 50, "what was committed is there");
         assert_eq!(broken(&place), [0; 0], "{isolation}, after a kill");
     }
+}
+
+#[test]
+fn pauses_are_no_operations_and_hold_up_no_end() {
+    let (_, sandbox) = &SANDBOXES[0];
+    let place = place(sandbox);
+    place.well("tpcc.lua {at} prepare");
+    let rows = |table: &str| number(&place, &format!("SELECT COUNT(*) FROM {table}"));
+    let line =
+        "tpcc.lua {at} --threads=4 --think-time=0.01 --keying-time=0.01 --events=92 --time=300";
+    let began = Instant::now();
+    let kept = Kept::of(&place, line);
+    assert!(began.elapsed() < Duration::from_mins(2), "{:?}", began.elapsed());
+    let all = kept.summary["transactions"].as_array().expect("some");
+    let ops = |name: &str| {
+        let of = all.iter().find(|of| of["name"] == name);
+        of.and_then(|of| of["ops"].as_u64()).unwrap_or(0)
+    };
+    assert_eq!(kept.totals("ops"), 92);
+    assert_eq!(rows("history"), 10_000 + ops("payment"));
+    // Some new orders roll back.
+    let orders = rows("orders") - 10_000;
+    assert!((1..=ops("new order")).contains(&orders), "{orders} of {}", ops("new order"));
+    assert_eq!(broken(&place), [0; 0]);
+}
+
+/// Demands that a run is refused with a message of this kind, and that it changes no row.
+fn is_refused(place: &Place<'_>, words: &str, marker: &str) {
+    let before = contents(place);
+    let ended = place.run(&format!("tpcc.lua {{at}} {words}"));
+    assert_eq!(ended.status, 1, "{words}: {}", ended.stdout);
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(said.contains(marker), "{words}: {said}");
+    assert_eq!(contents(place), before, "{words}");
 }
 
 #[test]
@@ -270,13 +312,18 @@ fn tables_of_others_and_of_other_options_are_refused_and_kept() {
     let (_, sandbox) = &SANDBOXES[0];
     let place = place(sandbox);
     ask(&place, "CREATE TABLE customer (id INT)");
-    assert_eq!(place.run("tpcc.lua {at} prepare").status, 1);
+    let refused = place.run("tpcc.lua {at} prepare");
+    assert_eq!(refused.status, 1, "{}", refused.stdout);
+    let said = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(said.contains("another program"), "{said}");
+    assert_eq!(query(sandbox, &format!("SHOW TABLES FROM {}", place.db.name)), [["customer"]]);
     place.well("tpcc.lua {at} cleanup");
     assert_eq!(number(&place, "SELECT COUNT(*) FROM customer"), 0);
     ask(&place, "DROP TABLE customer");
     place.well("tpcc.lua {at} prepare");
-    for options in ["--warehouses=2", "--foreign-keys=on"] {
-        let ended = place.run(&format!("tpcc.lua {{at}} {options} --events=1 run"));
-        assert_eq!(ended.status, 1, "{options}: {}", ended.stdout);
+    for (option, marker) in
+        [("--warehouses=2", "there are 1:"), ("--foreign-keys=on", "other options")]
+    {
+        is_refused(&place, &format!("{option} --events=1 run"), marker);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::canned::{Action, Answer, At, Fault, Script as Canned};
 use crate::engine::tests::{Ran, measure, plan_of};
 use crate::observe::EventCounts;
-use crate::plan::{Ignored, Plan, Rules, Script, StopAt};
+use crate::plan::{AfterError, Ignored, Plan, Rules, Script, StopAt};
 use crate::summary::Outcome;
 
 /// The functions of all scripts here.
@@ -126,6 +126,21 @@ fn errors_count_whether_or_not_the_event_begins_again() {
     let ran = run(text, (1, 10), &[1062], twice());
     let seen = counts(&ran);
     assert_eq!((seen.events, seen.ignored, seen.reads, seen.reconnects), (10, 19, 10, 0));
+}
+
+#[test]
+fn statements_of_an_attempt_that_begins_again_count_by_loadgens_rules() {
+    let text = "local con, n = drv:connect(), 0
+    function event()
+        n = n + 1
+        con:query('SELECT 1')
+        if n % 2 == 1 then con:query('INSERT TWICE') end
+    end";
+    let twice = fault(At::EachStatement(1), Action::error(1213, "40001", "Deadlock"), "TWICE");
+    let after_error = AfterError::Restart(Ignored::Codes(vec![1213]));
+    let ran = run_by(Rules { after_error, ..Rules::loadgen() }, StopAt::Ops(10), 1, text, twice);
+    let window = &ran.step().counted.timeline.window;
+    assert_eq!((window.ops, window.statements), (10, 20));
 }
 
 #[test]

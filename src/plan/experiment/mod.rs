@@ -542,12 +542,21 @@ impl Experiment {
                 "step {at:>4} of {total}  {label}  {title}  {clients}{rate}  repeat {repeat} of {repeats}{done}\n"
             );
         }
+        let is_prepared = |cell: &Cell| {
+            let script = self.parts[cell.part].script.as_ref();
+            wanted(cell) && script.is_some_and(|script| script.data.is_some())
+        };
+        let unknown = if self.cells.iter().any(is_prepared) {
+            "\n           time and disk of the data that scripts prepare are not known, and not in it"
+        } else {
+            ""
+        };
         let (preparing, measuring, disk) = self.estimate(wanted);
         let [preparing, measuring] = [preparing, measuring].map(about);
         let (paces, copied) = ([SBTEST.1, PHPTEST.1], COPY_BYTES_A_SECOND / 1e6);
         let [sbtest, phptest] = paces.map(|pace| units::count(pace as u64));
         text += &format!(
-            "estimate   {preparing} to prepare and start, {measuring} to measure; {:.1} GB on disk\n\
+            "estimate   {preparing} to prepare and start, {measuring} to measure; {:.1} GB on disk{unknown}\n\
              assumed    {} ({}) bytes a row of sbtest (phptest), {sbtest} ({phptest}) rows/s filled, \
              {copied} MB/s copied\n",
             disk as f64 / 1e9,

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use toml::Value;
 
 use crate::plan::knobs::Knobs;
 use crate::plan::script::{ScriptIdentity, ScriptValue};
 use crate::plan::value::{RowCount, Scale, as_flag, named};
+use crate::workload::check_query;
 
 /// The keys of a run of a script; its others are those of a run of a workload.
 #[derive(Debug, Clone, Deserialize)]
@@ -43,7 +45,7 @@ impl TryFrom<BTreeMap<String, Value>> for ScriptOptions {
         let read = |(name, value): (String, Value)| {
             let value = match value {
                 Value::Boolean(on) => ScriptValue::Switch(on),
-                Value::Integer(number) => ScriptValue::Number(number as f64),
+                Value::Integer(number) => integer(number.into()),
                 Value::Float(number) => ScriptValue::Number(number),
                 Value::String(text) => ScriptValue::Text(text),
                 Value::Array(items) => {
@@ -67,7 +69,6 @@ impl fmt::Debug for ScriptOptions {
 }
 
 impl ScriptOptions {
-    #[cfg(feature = "lua")]
     /// Lists them as the words of a command line.
     #[cfg(feature = "lua")]
     pub(crate) fn words(&self) -> Vec<String> {
@@ -84,6 +85,12 @@ impl ScriptOptions {
         let is_named = |known: &str| names.iter().any(|name| plain(name) == plain(known));
         self.0.iter().filter(|(name, _)| is_named(name)).cloned().collect()
     }
+}
+
+/// Takes one that a double does not hold as its text.
+fn integer(number: i128) -> ScriptValue {
+    let exact = number.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS;
+    if exact { ScriptValue::Number(number as f64) } else { ScriptValue::Text(number.to_string()) }
 }
 
 fn plain(name: &str) -> String {
@@ -186,8 +193,7 @@ impl ScriptRun {
                 let what = format!("{name} is among options, too: it has one value");
                 return Err(("scaled_options", what));
             }
-            let value = ScriptValue::Number(scale.count(count.0, 1) as f64);
-            options.0.push((name.clone(), value));
+            options.0.push((name.clone(), integer(scale.count(count.0, 1).into())));
         }
         let of = |options: &[(String, ScriptValue)]| {
             let file = (file.name().to_owned(), file.sha256.clone());
@@ -216,12 +222,18 @@ pub struct Verify {
     /// Its name in the lines of `loadgen verify`
     #[serde(deserialize_with = "named")]
     pub name: String,
-    /// The query; nothing that it would write is written
+    /// One SELECT, SHOW, WITH or CHECKSUM without INTO; it is asked in a READ ONLY transaction
+    #[serde(deserialize_with = "query")]
     pub sql: String,
     /// The exact result, as the server writes it: `[["0"]]`; no row unless it is said. What is missing at the end
     /// of a row is NULL
     #[serde(default)]
     pub rows: Vec<Vec<Cell>>,
+}
+
+fn query<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let sql = String::deserialize(from)?;
+    check_query(&sql).map(|()| sql).map_err(D::Error::custom)
 }
 
 /// A value of a result, as text.
@@ -236,6 +248,23 @@ impl TryFrom<Value> for Cell {
         match value {
             Value::String(_) | Value::Integer(_) | Value::Float(_) => as_flag(&value).map(Cell),
             _ => Err("a text or a number is wanted, as the server writes it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_options_keep_all_digits() {
+        for number in [0, -7, 1 << 53, (1 << 53) + 1, i64::MAX, i64::MIN] {
+            let text = match integer(number.into()) {
+                ScriptValue::Number(number) => number.to_string(),
+                ScriptValue::Text(text) => text,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(text, number.to_string());
         }
     }
 }
