@@ -29,9 +29,6 @@ pub(crate) struct Measuring {
     pub cells: Vec<String>,
 }
 
-/// The most warnings of a run that are shown once each: a script may have one for each key.
-const WARNINGS_MAX: usize = 100;
-
 /// Output of work that takes longer than a second.
 pub struct Progress {
     live: Option<Live>,
@@ -108,15 +105,8 @@ impl Progress {
 
     /// Prints a warning that several servers or legs may share.
     pub(crate) fn warn_once(&mut self, text: &str) {
-        if self.warned.len() > WARNINGS_MAX || self.warned.iter().any(|warned| warned == text) {
-            return;
-        }
-        self.warned.push(text.to_owned());
-        if self.warned.len() > WARNINGS_MAX {
-            self.warn(&format!(
-                "there are more than {WARNINGS_MAX} warnings: the others are left out"
-            ));
-        } else {
+        if !self.warned.iter().any(|warned| warned == text) {
+            self.warned.push(text.to_owned());
             self.warn(text);
         }
     }

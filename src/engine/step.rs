@@ -39,6 +39,9 @@ use crate::terms::{add, counted};
 /// The longest interval between two reports of a thread, for the live line and the watch over silence.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// The most lines of scripts that are shown: there may be one for each key.
+const LINES_MAX: usize = 100;
+
 /// The lead of the start where all threads are of this process.
 const LEAD_HERE: Duration = Duration::from_millis(5);
 
@@ -162,6 +165,8 @@ struct Running<'a> {
 struct ObservedSoFar {
     opened: u32,
     waiting: bool,
+    /// Lines of scripts.
+    said: usize,
     /// Threads of groups whose open loop may begin its window.
     warm: usize,
     reopened: Arc<Notify>,
@@ -531,7 +536,14 @@ impl<'a> Running<'a> {
             ThreadEvent::Warm => self.seen.warm += 1,
             ThreadEvent::Said(line) => {
                 let host = self.context.elsewhere.map(|all| format!("{}: ", all.names[thread]));
-                self.progress.warn_once(&(host.unwrap_or_default() + &line));
+                self.seen.said += 1;
+                match self.seen.said {
+                    ..=LINES_MAX => self.progress.warn_once(&(host.unwrap_or_default() + &line)),
+                    n if n == LINES_MAX + 1 => {
+                        self.progress.warn("a script has more lines than these");
+                    }
+                    _ => {}
+                }
             }
             ThreadEvent::Late(error) => {
                 self.end_early(Outcome::Aborted, self.on_host(thread, error));

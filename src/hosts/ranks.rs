@@ -203,8 +203,8 @@ impl Ranks {
     }
 
     /// Refuses a host whose loadgen runs no script.
-    pub(crate) fn require_lua(self) -> Result<Ranks> {
-        let Some(rank) = self.all.iter().find(|rank| !rank.hello.lua) else { return Ok(self) };
+    pub(crate) fn require_lua(&self) -> Result<()> {
+        let Some(rank) = self.all.iter().find(|rank| !rank.hello.lua) else { return Ok(()) };
         let (number, name) = (rank.number, line(&rank.name));
         let text = format!("rank {number} ({name}) has a loadgen that was built without Lua");
         Err(Error::server(text).hint(rank.way.same_program(&name)))

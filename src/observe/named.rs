@@ -60,7 +60,7 @@ impl TransactionNames {
 pub struct NamedOps {
     pub name: String,
     pub ops: u64,
-    /// Errors after which one of them began again, where these are counted.
+    /// Ignored errors of these, where they are counted.
     pub retried: u64,
     pub service: Times,
     /// Only in an open loop.

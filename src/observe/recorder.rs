@@ -106,7 +106,7 @@ pub struct EventCounts {
     pub writes: u64,
     pub others: u64,
     pub events: u64,
-    /// Errors after which an event began again.
+    /// Ignored errors.
     pub ignored: u64,
     pub reconnects: u64,
     pub unexpected: u64,

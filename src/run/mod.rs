@@ -94,7 +94,10 @@ impl Invocation<'_> {
                 progress,
             )),
         };
-        let ranks = if scripts.is_empty() { ranks? } else { ranks?.require_lua()? };
+        let ranks = ranks?;
+        if !scripts.is_empty() {
+            ranks.require_lua()?;
+        }
         Ok(Some(ranks))
     }
 

@@ -343,7 +343,7 @@ impl<'a> Legs<'a> {
     ) -> Result<Legs<'a>> {
         let mut scripts = BTreeMap::new();
         read_scripts(experiment, legs, (reader, &mut scripts))?;
-        let ranks = check_ranks(ranks, &scripts)?;
+        check_ranks(ranks.as_ref(), &scripts)?;
         let calibration = calibration::find(invocation)?;
         let Invocation { progress, stop, exporter, .. } = invocation;
         let servers = Servers::new(experiment, stop, progress)?;
@@ -375,9 +375,8 @@ impl<'a> Legs<'a> {
     pub(super) fn run(&mut self, legs: &[CellGroup], earlier: &mut Earlier) -> Vec<Error> {
         // A round of a recheck may have parts that no round before it had.
         let read = read_scripts(self.experiment, legs, (self.reader, &mut self.scripts));
-        match read.and_then(|()| check_ranks(self.ranks.take(), &self.scripts)) {
-            Ok(ranks) => self.ranks = ranks,
-            Err(error) => return vec![error],
+        if let Err(error) = read.and_then(|()| check_ranks(self.ranks.as_ref(), &self.scripts)) {
+            return vec![error];
         }
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();
@@ -429,7 +428,10 @@ impl<'a> Legs<'a> {
         let (subject, part) = (&experiment.subjects[leg.subject], &experiment.parts[leg.part]);
         let own = &subject.server;
         let preparer = part.script.as_ref().and_then(|script| Preparer::new(script, self.reader));
-        if leg.fresh || self.taken.as_ref().is_none_or(|taken| taken.subject != leg.subject) {
+        let fits = |taken: &AcquiredServer<'_>| {
+            taken.subject == leg.subject && !preparer.is_some_and(|of| taken.is_passing_without(of))
+        };
+        if leg.fresh || !self.taken.as_ref().is_some_and(fits) {
             self.servers.written_by.take_if(|_| leg.fresh);
             self.give_back()?;
             let needs = (part.dataset(), preparer);
@@ -492,13 +494,11 @@ impl<'a> Legs<'a> {
 }
 
 /// Refuses scripts that the other hosts of the clients cannot run.
-fn check_ranks(ranks: Option<Ranks>, scripts: &BTreeMap<usize, Plan>) -> Result<Option<Ranks>> {
-    if ranks.is_none() || scripts.is_empty() {
-        return Ok(ranks);
-    }
+fn check_ranks(ranks: Option<&Ranks>, scripts: &BTreeMap<usize, Plan>) -> Result<()> {
+    let Some(ranks) = ranks.filter(|_| !scripts.is_empty()) else { return Ok(()) };
     let mut scripts = scripts.values().filter_map(|plan| plan.script.as_ref());
     scripts.try_for_each(|script| script.check_away())?;
-    ranks.map(Ranks::require_lua).transpose()
+    ranks.require_lua()
 }
 
 fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {

@@ -233,14 +233,21 @@ impl AcquiredServer<'_> {
         }
         if !renews {
             check_other(preparer, &self.held)?;
-        } else if has_tables(&self.link)? {
+        }
+        // Before `cleanup`: a part of its work is no data, either.
+        self.hold(preparer.describe_unfinished())?;
+        if renews && has_tables(&self.link)? {
             preparer.run("cleanup", &self.link, progress)?;
         }
-        self.hold(preparer.describe_unfinished())?;
         preparer.run("prepare", &self.link, progress)?;
         self.hold(wanted)?;
         self.save_writers(Vec::new())?;
         Ok(true)
+    }
+
+    /// Returns whether its data go away with it and are not those of this script: another start has them.
+    pub(super) fn is_passing_without(&self, preparer: Preparer<'_>) -> bool {
+        self.sandbox.is_some() && self.kept.is_none() && !self.held.contains(&preparer.describe())
     }
 
     /// Notes the data of a script, in place of what there was of it.
@@ -550,10 +557,11 @@ impl KeptData {
             self.add(&describe(tables))?;
         }
         if let Some(preparer) = preparer {
-            if preparer.finds_other(&self.mark.prepared) && has_tables(link)? {
+            let has_other = preparer.finds_other(&self.mark.prepared);
+            self.add(&preparer.describe_unfinished())?;
+            if has_other && has_tables(link)? {
                 preparer.run("cleanup", link, progress)?;
             }
-            self.add(&preparer.describe_unfinished())?;
             preparer.run("prepare", link, progress)?;
             self.add(&preparer.describe())?;
         }

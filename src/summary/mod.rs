@@ -389,7 +389,7 @@ contract! {
         /// Ops that succeeded (one pass of a transaction).
         pub ops: u64,
         /// Statements of these ops (one round trip each); of `loadgen sysbench` all that were answered
-        /// in the window, those of attempts that began again included.
+        /// in the window, those of attempts that began again included; so of scripts.
         pub statements: u64,
         /// Ops a second.
         pub tps: f64,

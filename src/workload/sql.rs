@@ -322,7 +322,7 @@ pub(crate) fn check_query(sql: &str) -> std::result::Result<(), &'static str> {
         return Err("a query begins with SELECT, SHOW, WITH, CHECKSUM or (");
     }
     if sql.trim_end_matches(|c: char| c == ';' || c.is_ascii_whitespace()).contains(';') {
-        return Err("a query is one statement: no ; but at its end, CHAR(59) for one in a text");
+        return Err("a query is one statement: no ; but at its end, 0x3B for one in a text");
     }
     if has_into(sql.as_bytes()) {
         return Err("a query has no INTO, nor that word in a name or a text");
