@@ -88,7 +88,7 @@ pub struct Plan {
     #[serde(rename = "as_sysbench", skip_serializing_if = "Rules::is_loadgen")]
     #[serde(skip_deserializing, default = "Rules::loadgen")]
     pub rules: Rules,
-    /// What clients do instead of the workload. Other hosts get it beside the plan.
+    /// Clients run it instead of the workload. Other hosts get it beside the plan.
     #[serde(skip)]
     pub script: Option<Arc<Script>>,
     /// Those beside the measured clients. Skipped if there are none: older resume keys stay.

@@ -45,7 +45,7 @@ pub struct Script {
     pub identity: ScriptIdentity,
 }
 
-/// What a script's requests tell the log.
+/// A line for the log, from a script's requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptLine {
     Fatal(String),

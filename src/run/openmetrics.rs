@@ -49,7 +49,7 @@ const CLASSES: [ErrorClass; 13] = [
 
 type Labels = Vec<(&'static str, String)>;
 
-/// What a scrape shows, served by a thread of its own.
+/// The page of a scrape, served by a thread of its own.
 pub(crate) struct Exporter {
     shown: Arc<Shown>,
     pub address: SocketAddr,

@@ -53,7 +53,7 @@ pub(super) fn serve(listener: TcpListener, make_page: &MakePage) {
                 http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
                 http.max_buf_size(HEADERS_BYTES);
                 let serving = http.serve_connection(TokioIo::new(stream), answer);
-                // What fails here is the scraper's.
+                // A failure here is the scraper's.
                 let _ = within(CONNECTION, serving).await;
                 // Whoever opens one after the other waits, too.
                 sleep(PAUSE).await;
