@@ -58,7 +58,9 @@ pub use setup::QueueLength;
 pub(crate) use setup::{Go, MEASURED, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage};
 pub(crate) use step::describe_queues;
 pub use step::run_step;
-pub(crate) use summarise::{describe_group, findings, plan, program, share, workload};
+pub(crate) use summarise::{
+    describe_group, findings, latency, plan, program, share, totals, workload,
+};
 
 pub struct StepContext<'a> {
     pub plan: &'a Plan,

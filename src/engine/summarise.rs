@@ -20,7 +20,7 @@ use crate::observe::{
 use crate::plan::{Arrival, Group, Plan, ScriptIdentity, Spread, Step, StopAt, units};
 use crate::progress::Measuring;
 use crate::stats::{self, is_scarce};
-use crate::summary::{self, Ceiling, ErrorCount, Interval, Phase, TurnDelay};
+use crate::summary::{self, Ceiling, ErrorCount, Interval, Outage, Phase, TurnDelay};
 use crate::terms::{ErrorClass, Finding, finding, millis};
 use crate::workload::{Setting, Statement};
 
@@ -110,7 +110,7 @@ pub(crate) fn plan(
     }
 }
 
-fn totals(counted: &Counted, counts: &ThreadCounts) -> summary::Totals {
+pub(crate) fn totals(counted: &Counted, counts: &ThreadCounts) -> summary::Totals {
     let (window, paced) = (&counted.timeline.window, counts.paced);
     let events = window.events.as_deref();
     let statements = events.map_or(window.statements, EventCounts::statements);
@@ -142,7 +142,11 @@ fn totals(counted: &Counted, counts: &ThreadCounts) -> summary::Totals {
 }
 
 /// `of_script`: the statements are those of a script, of which the kinds are known alone.
-fn latency(counted: &Counted, counts: &ThreadCounts, of_script: bool) -> summary::Latency {
+pub(crate) fn latency(
+    counted: &Counted,
+    counts: &ThreadCounts,
+    of_script: bool,
+) -> summary::Latency {
     let window = &counted.timeline.window;
     // An open loop has them even where nothing was issued.
     let paced = |times: fn(&Paced) -> &Times| {
@@ -188,15 +192,6 @@ pub(crate) fn describe_group(group: &MeasuredGroup) -> summary::Group {
 }
 
 impl MeasuredStep {
-    pub(crate) fn totals(&self) -> summary::Totals {
-        totals(&self.counted, &self.counts)
-    }
-
-    /// `of_script`: the statements are those of a script, of which the kinds are known alone.
-    pub(crate) fn latency(&self, of_script: bool) -> summary::Latency {
-        latency(&self.counted, &self.counts, of_script)
-    }
-
     /// Lists the ops that a script gave a name, by name.
     pub(crate) fn transactions(&self) -> Vec<summary::Transaction> {
         let window = &self.counted.timeline.window;
@@ -252,29 +247,25 @@ pub(crate) fn share(
 
 pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Finding> {
     let (window, readings) = (&run.counted.timeline.window, &run.readings);
-    let of_ops = run.counted.errors.iter().filter(|error| error.is_of_op());
-    let errors: u64 = of_ops.map(|e| e.count).sum();
     let retried = window.events.as_ref().map_or(0, |events| events.ignored);
     // By sysbench's rules such an answer is no error.
     let unexpected = window.events.as_ref().map_or(0, |events| events.unexpected);
     let incomplete = "not the number of rows that complete tables give";
     let has_wrong = run.counted.errors.iter().any(|error| error.class == ErrorClass::Wrong);
-    let reconnects = run.counts.failures.reconnects;
-    let abandoned = run.counts.abandoned();
-    let longest = run.outages.iter().map(|o| o.gap_s).fold(0.0, f64::max);
+    let [errors, abandoned, reconnects, outages] =
+        failures(&run.counted, &run.counts, &run.outages, OF_MEASURED);
     let untouched = run.counted.per_table.iter().any(|table| table.ops == 0);
     let all = [
         cfg!(debug_assertions).then(|| finding!(DebugBuild)),
         host::recorded().map(|root| {
             finding!(RecordedHost, host::ROOT_VARIABLE, plain(&root.to_string_lossy()))
         }),
-        (errors > 0)
-            .then(|| finding!(Errors, errors, most_frequent(&run.counted.errors), OF_MEASURED)),
+        errors,
         (retried > 0).then(|| finding!(Retried, retried)),
         (unexpected > 0 && !has_wrong).then(|| finding!(WrongAnswers, unexpected, incomplete)),
-        (abandoned > 0).then(|| finding!(Abandoned, abandoned)),
-        (reconnects > 0).then(|| finding!(Reconnects, reconnects)),
-        (!run.outages.is_empty()).then(|| finding!(Outages, run.outages.len(), longest)),
+        abandoned,
+        reconnects,
+        outages,
         readings.status.is_none().then(|| finding!(NoStatus)),
         (run.counted.per_table.len() > 1 && untouched && window.ops > 0)
             .then(|| finding!(UnusedTables)),
@@ -295,13 +286,31 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
 const OF_MEASURED: Option<String> = None;
 
 fn findings_of_group(group: &MeasuredGroup) -> Vec<Finding> {
-    let MeasuredGroup { counted, counts, plan, step, .. } = group;
+    let MeasuredGroup { counted, counts, plan, step, outages, .. } = group;
     let name = Some(group.name.to_string());
+    let failures = failures(counted, counts, outages, name.clone()).into_iter().flatten();
+    failures.chain(of_pacing(counted, counts, (plan, step), name)).collect()
+}
+
+/// Finds errors, ops without an answer, connections that were opened again and outages.
+fn failures(
+    counted: &Counted,
+    counts: &ThreadCounts,
+    outages: &[Outage],
+    group: Option<String>,
+) -> [Option<Finding>; 4] {
     let of_ops = counted.errors.iter().filter(|error| error.is_of_op());
     let errors: u64 = of_ops.map(|error| error.count).sum();
-    let all = most_frequent(&counted.errors);
-    let errors = (errors > 0).then(|| finding!(Errors, errors, all, name.clone()));
-    errors.into_iter().chain(of_pacing(counted, counts, (plan, step), name)).collect()
+    let (reconnects, abandoned) = (counts.failures.reconnects, counts.abandoned());
+    let longest = outages.iter().map(|outage| outage.gap_s).fold(0.0, f64::max);
+    let all = || most_frequent(&counted.errors);
+    let of = || group.clone();
+    [
+        (errors > 0).then(|| finding!(Errors, errors, all(), of())),
+        (abandoned > 0).then(|| finding!(Abandoned, abandoned, of())),
+        (reconnects > 0).then(|| finding!(Reconnects, reconnects, of())),
+        (!outages.is_empty()).then(|| finding!(Outages, outages.len(), longest, of())),
+    ]
 }
 
 /// Finds that a paced group did not reach its rate, or began its window late.

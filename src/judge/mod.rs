@@ -20,6 +20,8 @@ pub(crate) use warnings::{
 use crate::summary::{Judgement, Summary};
 use crate::terms::Class;
 
+const MISSES: &str = "Innodb_buffer_pool_reads";
+
 /// Judges a step by its summary, in which that is all that is missing.
 pub(crate) fn all(step: &Summary) -> Judgement {
     let class = class(step);
@@ -38,11 +40,16 @@ fn class(step: &Summary) -> Option<Class> {
     if step.load.is_some() || step.suite.is_some() {
         return class_by_size(step.server.data_bytes, step.server.buffer_pool_bytes);
     }
-    let statements = step.totals.qps / step.totals.tps;
+    let misses = if step.groups.is_empty() {
+        let per_op = step.counter_per_op(MISSES);
+        per_op.map(|misses| misses * step.totals.tps / step.totals.qps)
+    } else {
+        step.counter_per_s(MISSES).map(|misses| misses / step.qps_of_all())
+    };
     let by_size = class_by_size(step.data_bytes(), step.server.buffer_pool_bytes);
-    match step.counter_per_op("Innodb_buffer_pool_reads") {
-        Some(misses) if statements.is_finite() && statements > 0.0 => {
-            let is_read = misses / statements >= thresholds::MISSES_MIN;
+    match misses.filter(|misses| misses.is_finite()) {
+        Some(misses) => {
+            let is_read = misses >= thresholds::MISSES_MIN;
             // First touches of what the pool can hold say nothing of storage.
             Some(match (is_read, by_size) {
                 (false, _) => Class::Cached,
@@ -50,7 +57,7 @@ fn class(step: &Summary) -> Option<Class> {
                 (true, _) => Class::IoBound,
             })
         }
-        _ => by_size,
+        None => by_size,
     }
 }
 
@@ -62,7 +69,7 @@ fn class_by_size(data_bytes: Option<u64>, pool_bytes: Option<u64>) -> Option<Cla
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::VerdictKind;
+    use crate::summary::{Group, VerdictKind};
 
     #[test]
     fn sizes_suggest_a_class() {
@@ -109,8 +116,14 @@ mod tests {
         let status = summary.server.status.as_mut().expect("there");
         status.deltas.insert("Innodb_buffer_pool_reads".to_owned().into(), 540_000);
         assert_eq!(class(&summary), Some(Class::IoBound));
-        let misses = summary.counter_per_op("Innodb_buffer_pool_reads").expect("known");
+        let misses = summary.counter_per_op(MISSES).expect("known");
         assert!((misses - 0.9).abs() < 1e-4, "{misses}");
+        let mut group = Group::default();
+        group.totals.qps = summary.totals.qps;
+        summary.groups = vec![group];
+        assert_eq!(class(&summary), Some(Class::IoBound), "of the statements of all groups");
+        summary.groups[0].totals.qps *= 1e6;
+        assert_eq!(class(&summary), Some(Class::Cached), "few of them missed");
     }
 
     #[test]

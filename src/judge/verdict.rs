@@ -121,8 +121,7 @@ fn turns(step: &Summary, share: &Share) -> Option<Found> {
 
 fn near_ceiling(step: &Summary, share: &Share) -> Option<Found> {
     let ceiling = share.ceiling.as_ref().filter(|c| c.qps > 0.0)?;
-    // The client makes the statements of all groups.
-    let qps = step.groups.iter().map(|group| group.totals.qps).sum::<f64>() + step.totals.qps;
+    let qps = step.qps_of_all();
     let part = Some(qps / ceiling.qps).filter(|part| *part > OF_CEILING)?;
     Some((ClientBound, finding!(NearCeiling, qps, part, ceiling.qps, OF_CEILING)))
 }

@@ -12,8 +12,8 @@ use super::thresholds::{
 use crate::error::{Error, VALUE_MAX, clip, told_apart};
 use crate::stats::{Change, change, relative_error};
 use crate::summary::{
-    ClientHost, Conditions, HostState, Interval, Levels, Outcome, Phase, Server, SettingChange,
-    Settled, Summary, counter,
+    ClientHost, Conditions, Group, HostState, Interval, Latency, Levels, Outcome, Phase, Server,
+    SettingChange, Settled, Summary, Totals, counter,
 };
 use crate::terms::{Class, Code, ErrorClass, Finding, finding, is_identity, joined};
 
@@ -45,6 +45,7 @@ pub(super) fn warnings(
     found.extend(skew(conditions));
     hosts(step, conditions, &mut found);
     ranks(step, &mut found);
+    found.extend(step.groups.iter().filter_map(idle_group));
     found
 }
 
@@ -256,7 +257,7 @@ fn unmatched(step: &Summary) -> Option<Finding> {
 
 fn window(step: &Summary) -> Option<Finding> {
     if step.measured_s > 0.0 && step.totals.ops == 0 {
-        return nothing_completed(step);
+        return nothing_completed((&step.totals, &step.latency), step.measured_s, None);
     }
     if step.outcome != Outcome::Completed || step.timeline.is_empty() {
         return None;
@@ -283,16 +284,29 @@ fn window(step: &Summary) -> Option<Finding> {
 }
 
 /// Words what became of the operations: a rate of nothing says nothing.
-fn nothing_completed(step: &Summary) -> Option<Finding> {
-    let (issued, given_up) = (step.latency.service.count, step.totals.abandoned);
+fn nothing_completed(
+    (totals, latency): (&Totals, &Latency),
+    length_s: f64,
+    group: Option<&str>,
+) -> Option<Finding> {
+    let (issued, given_up) = (latency.service.count, totals.abandoned);
     let became = [
         (issued.saturating_sub(given_up), "ended after it"),
-        (step.latency.failed.count, "failed"),
-        (step.latency.in_doubt.unwrap_or(step.totals.in_doubt), "stayed in doubt"),
+        (latency.failed.count, "failed"),
+        (latency.in_doubt.unwrap_or(totals.in_doubt), "stayed in doubt"),
         (given_up, "got no answer"),
     ];
     let became = became.map(|(n, what)| (n > 0).then(|| format!("{n} {what}")));
-    joined(became, ", ").map(|became| finding!(NothingCompleted, step.measured_s, became))
+    // A group may wait all the time for what it began in the warm-up.
+    let none = || (group.is_some() && totals.intended != Some(0)).then(|| "none began".to_owned());
+    let became = joined(became, ", ").or_else(none)?;
+    Some(finding!(NothingCompleted, length_s, became, group))
+}
+
+fn idle_group(group: &Group) -> Option<Finding> {
+    let Group { name, totals, latency, measured_s, .. } = group;
+    let is_idle = *measured_s > 0.0 && totals.ops == 0;
+    nothing_completed((totals, latency), *measured_s, Some(name)).filter(|_| is_idle)
 }
 
 /// The values of the whole intervals; one may have had no answer, and then tells nothing of times.

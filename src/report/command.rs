@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::names::listed;
-use crate::summary::Summary;
-use crate::terms::{Launcher, OnError, Rate, StatementMode, joined};
+use crate::summary::{Group, Summary};
+use crate::terms::{GroupName, Launcher, OnError, Rate, StatementMode, joined};
 use crate::workload::builtin;
 
 /// Makes the command as far as summaries know it: settings that differ from defaults, or that matter most.
@@ -17,7 +17,7 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
     let rates: BTreeSet<Rate> = steps.iter().filter_map(|step| step.cell().rate).collect();
     let seconds = |s: f64| format!("{s}s");
-    let usual = |step: &Summary| step.client.cores.clamp(1, step.plan.clients.max(1));
+    let usual = |step: &Summary| step.client.cores.clamp(1, step.clients_of_all().max(1));
     // Of each host.
     let each = |step: &Summary| step.plan.engine_threads / step.hosts.len().max(1) as u32;
     let unusual = steps.iter().filter(|step| step.plan.engine_threads != usual(step));
@@ -61,6 +61,7 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     flag("max-errors", plan.max_errors.clone());
     flag("op-timeout", plan.op_timeout_s.map(seconds));
     flag("think", plan.think_s.map(seconds));
+    first.groups.iter().for_each(|group| flag("beside", Some(beside(group))));
     flag("seed", Some(plan.seed.to_string()));
     flag("warm", before.map(|before| before.warm.clone()).filter(|warm| warm != "none"));
     flag("ahi", before.map(|before| before.ahi.clone()).filter(|ahi| ahi != "as-is"));
@@ -76,6 +77,27 @@ pub(super) fn command(steps: &[&Summary]) -> String {
         words.extend(options.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
     }
     words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
+}
+
+/// Makes the word of a group beside.
+fn beside(group: &Group) -> String {
+    let workload = &group.workload;
+    let usual = GroupName::from_text(&workload.name);
+    let what = if workload.built_in { "" } else { "sql=" };
+    let file = if workload.built_in { "" } else { ".sql" };
+    let mut words = vec![format!("{what}{}{file}", workload.name)];
+    let mut key = |name: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{name}={value}")));
+    };
+    key("name", Some(group.name.clone()).filter(|name| name != usual.as_str()));
+    key("clients", Some(group.clients.to_string()));
+    key("rate", group.rate.map(|rate| rate.to_string()));
+    key("arrival", group.arrival.map(|arrival| arrival.to_string()));
+    key("think", group.think_s.map(|s| format!("{s}s")));
+    let of_default = |name: &String| workload.option_defaults.as_ref()?.get(name);
+    let options = workload.options.iter().filter(|(name, value)| of_default(name) != Some(value));
+    options.for_each(|(name, value)| key(name, Some(value.to_string())));
+    words.join(",")
 }
 
 pub(crate) fn quoted(word: &str) -> String {

@@ -645,7 +645,7 @@ fn behind(table: &WorkloadTable) -> String {
     };
     let part = |step: &Summary| {
         let ceiling = step.client.share.as_ref()?.ceiling.as_ref()?;
-        Some(100.0 * step.totals.qps / ceiling.qps).filter(|part| part.is_finite())
+        Some(100.0 * step.qps_of_all() / ceiling.qps).filter(|part| part.is_finite())
     };
     let ceiling = match of(&part, 0) {
         Some(parts) => format!("the client did {parts}% of what its calibration says it can"),
@@ -703,7 +703,7 @@ fn share(step: &Summary) -> Result<f64, String> {
     }
     let counted = step.status().and_then(|status| counter(status, "Questions"));
     let counted = counted.ok_or("its counters were reset within the window")?;
-    let share = 100.0 * counted / (step.totals.qps * covered);
+    let share = 100.0 * counted / (step.qps_of_all() * covered);
     if share.is_finite() { Ok(share) } else { Err("the client had no answer".to_owned()) }
 }
 

@@ -51,11 +51,13 @@ impl Footnotes {
     }
 }
 
-/// Makes notes of what is found in steps: one of each code, by the first line.
+/// Makes notes of what is found in steps: one of each code and group, by the first line.
 pub(crate) fn grouped(found: impl IntoIterator<Item = (usize, Cell, Finding)>) -> Vec<Note> {
-    let mut groups: BTreeMap<String, (Vec<Finding>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, Option<String>), (Vec<Finding>, BTreeMap<_, BTreeSet<_>>)> =
+        BTreeMap::new();
     for (at, column, finding) in found {
-        let group = groups.entry(finding.name().to_owned()).or_default();
+        let (name, beside) = finding.kind();
+        let group = groups.entry((name.to_owned(), beside.map(str::to_owned))).or_default();
         group.0.push(finding);
         group.1.entry(at).or_default().insert(column);
     }

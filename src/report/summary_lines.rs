@@ -57,24 +57,26 @@ pub(crate) fn below(tables: &[WorkloadTable], notes: &Notes, source: &str) -> Ve
 }
 
 pub(crate) fn short(tables: &[WorkloadTable]) -> Short {
-    let mut found: BTreeMap<(Rank, Option<Code>, &str), Vec<&Finding>> = BTreeMap::new();
+    // By its name and its group.
+    type Kind<'f> = (&'f str, Option<&'f str>);
+    let mut found: BTreeMap<(Rank, Option<Code>, Kind), Vec<&Finding>> = BTreeMap::new();
     for Note { finding, .. } in tables.iter().flat_map(|table| table.notes.iter()) {
         let code = finding.code();
         let rank = code.map_or(Rank::Aside, Code::rank);
-        found.entry((rank, code, finding.name())).or_default().push(finding);
+        found.entry((rank, code, finding.kind())).or_default().push(finding);
     }
     let of =
-        |wanted| found.keys().filter(move |(rank, ..)| *rank == wanted).map(|(.., name)| *name);
+        |wanted| found.keys().filter(move |(rank, ..)| *rank == wanted).map(|(.., kind)| *kind);
     let differs = differences(tables);
     // The differences of labels have a line, unless too much failed.
     let is_kept = differs.is_some() && of(Rank::Failed).count() < LINES_MAX;
     let room = LINES_MAX - usize::from(is_kept);
     let (mut lines, mut in_lines) = (Vec::new(), BTreeSet::new());
     let weighty = found.iter().filter(|((rank, ..), _)| *rank < Rank::Differs);
-    for ((.., name), all) in weighty.take(room) {
+    for ((.., kind), all) in weighty.take(room) {
         let (line, fits) = line(&merge(all.iter().copied())[0]);
         lines.push(line);
-        in_lines.extend(fits.then_some(*name));
+        in_lines.extend(fits.then_some(*kind));
     }
     let mut whole = differs.is_none();
     if let Some((line, fits)) = differs.filter(|_| lines.len() < LINES_MAX) {
@@ -83,7 +85,7 @@ pub(crate) fn short(tables: &[WorkloadTable]) -> Short {
     }
     in_lines.extend(of(Rank::Differs).filter(|_| whole));
     // The conditions have it.
-    in_lines.extend(of(Rank::Aside).filter(|name| *name == Code::SameHost.name()));
+    in_lines.extend(of(Rank::Aside).filter(|(name, _)| *name == Code::SameHost.name()));
     Short { more: found.len() - in_lines.len(), lines }
 }
 

@@ -84,7 +84,8 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         Measured::Suite(of) => suite = Some(of),
     }
     let (host, same_host) = client_host(server, run);
-    let of_host = job.calibration.and_then(|kept| kept.ceiling(step.clients, plan.engine_threads));
+    let clients = run.groups.iter().map(|group| group.step.clients).sum::<u32>() + step.clients;
+    let of_host = job.calibration.and_then(|kept| kept.ceiling(clients, plan.engine_threads));
     let share = conditions.as_ref().map(|_| run.share(host.facts.cores, of_host));
     let experiment = job.in_profile.as_ref().map(|place| {
         let (part, found) = place.describe(step, commands);
@@ -92,7 +93,7 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         workload.name.clone_from(&place.part.title);
         part
     });
-    let latency = run.latency(workload.script.is_some());
+    let latency = engine::latency(&run.counted, &run.counts, workload.script.is_some());
     Summary {
         schema: summary::SCHEMA.to_owned(),
         loadgen: engine::program(),
@@ -120,7 +121,7 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         hosts: run.hosts.clone(),
         started_at: run.counted.started_at.to_string(),
         measured_s: run.counted.measured_s,
-        totals: run.totals(),
+        totals: engine::totals(&run.counted, &run.counts),
         latency,
         transactions: run.transactions(),
         groups: run.groups.iter().map(engine::describe_group).collect(),

@@ -829,6 +829,13 @@ impl Latency {
     }
 }
 
+impl Totals {
+    pub(crate) fn failed_ops(&self) -> u64 {
+        let errors = self.errors.iter().filter(|error| error.is_of_op());
+        errors.map(|error| error.count).fold(0, u64::saturating_add)
+    }
+}
+
 impl Doubt {
     pub(crate) fn add(&mut self, other: &Doubt) {
         add!(self, other; rows_added, rows_removed, k_added, k_removed, rows_unknown, k_unknown);
@@ -866,6 +873,16 @@ impl Summary {
         std::iter::once(&*self.workload).chain(self.groups.iter().map(|group| &*group.workload))
     }
 
+    /// Adds up the statements a second of all groups, which the client made and the server counted.
+    pub(crate) fn qps_of_all(&self) -> f64 {
+        self.totals.qps + self.groups.iter().map(|group| group.totals.qps).sum::<f64>()
+    }
+
+    pub(crate) fn clients_of_all(&self) -> u32 {
+        let beside = self.groups.iter().map(|group| group.clients);
+        beside.fold(self.plan.clients, u32::saturating_add)
+    }
+
     pub(crate) fn is_built_in(&self) -> bool {
         self.workloads().all(|workload| workload.built_in)
     }
@@ -898,8 +915,7 @@ impl Summary {
 
     /// Counts the ops that failed with an error, without those that were given up.
     pub(crate) fn failed_ops(&self) -> u64 {
-        let errors = self.totals.errors.iter().filter(|error| error.is_of_op());
-        errors.map(|error| error.count).fold(0, u64::saturating_add)
+        self.totals.failed_ops()
     }
 
     pub(crate) fn refused_reconnects(&self) -> u64 {

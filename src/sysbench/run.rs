@@ -106,8 +106,8 @@ fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String
         plan: engine::plan(plan, step, spread, tables, None, None),
         client,
         measured_s: run.counted.measured_s,
-        totals: run.totals(),
-        latency: run.latency(plan.script.is_some()),
+        totals: engine::totals(&run.counted, &run.counts),
+        latency: engine::latency(&run.counted, &run.counts, plan.script.is_some()),
         ..Summary::default()
     });
     let verdict = judgement.verdict?;

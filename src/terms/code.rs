@@ -153,8 +153,8 @@ codes! {
         "steps that did not complete are left out: {ending}" "run them again; --partial shows them";
     Partial "partial" Failed OfStep { ending: Text }
         "steps that did not complete count with what they measured: {ending}" "run them again";
-    NothingCompleted "nothing_completed" Failed Stored { length: Seconds, became: Text }
-        "no operation completed in the window of {length}: {became}" "measure longer (--time or --ops)";
+    NothingCompleted "nothing_completed" Failed Stored { length: Seconds, became: Text, group: Group }
+        "no operation{group} completed in the window of {length}: {became}" "measure longer (--time or --ops)";
     TooShort "too_short" Doubt Stored { length: Seconds, intervals: Count("interval"), series: Text, error: Share }
         "the error of {series} is {error}: {intervals} in {length}" "measure longer (--time or --ops)";
     Scarce "scarce" Doubt OfStep { percentile: Text, found: Count(""), needed: Count("") }
@@ -241,12 +241,12 @@ codes! {
         "use more --rows, or a shorter run";
     ServerReplaced "server_replaced" Failed Stored { when: Text, changes: Text }
         "another server answered {when}: {changes}" "give each server a --label";
-    Abandoned "abandoned" Failed Stored { count: Count("operation") }
-        "{count} got no answer in time" "look at the server's log";
-    Outages "outages" Failed Stored { count: Count("outage"), longest: Seconds }
-        "{count}: no operation succeeded for up to {longest}" "--layout outages shows when";
-    Reconnects "reconnects" Failed Stored { count: Count("lost connection") } "{count} opened again"
-        "look at the server's log";
+    Abandoned "abandoned" Failed Stored { count: Count("operation"), group: Group }
+        "{count}{group} got no answer in time" "look at the server's log";
+    Outages "outages" Failed Stored { count: Count("outage"), longest: Seconds, group: Group }
+        "{count}{group}: no operation succeeded for up to {longest}" "--layout outages shows when";
+    Reconnects "reconnects" Failed Stored { count: Count("lost connection"), group: Group }
+        "{count}{group} opened again" "look at the server's log";
     QueryCache "query_cache" Doubt Stored { size: Bytes, hits: Count("") }
         "the query cache of {size} was on, and answered statements: {hits}"
         "set query_cache_type=OFF";

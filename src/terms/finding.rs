@@ -59,9 +59,20 @@ impl Finding {
         }
     }
 
+    /// Returns its name and its group: only findings that have both in common are merged.
+    pub(crate) fn kind(&self) -> (&str, Option<&str>) {
+        let Finding::Known(code, values) = self else { return (self.name(), None) };
+        let mut fields = code.fields().iter().zip(values);
+        let group = fields.find(|((_, unit), _)| *unit == Unit::Group);
+        (code.name(), group.and_then(|(_, value)| value.text()))
+    }
+
     /// Returns the advice; empty if there is none, or if a file's message may have it.
     pub fn advice(&self) -> &'static str {
         match self {
+            Finding::Known(Code::Errors, _) if self.kind().1.is_some() => {
+                "--metric NAME.errors shows where"
+            }
             Finding::Known(code, _) => code.advice(),
             Finding::Worded(..) => "",
         }
@@ -87,7 +98,7 @@ impl Finding {
     }
 }
 
-/// Merges findings of the same name, in the order of their first ones.
+/// Merges findings of the same name and group, in the order of their first ones.
 pub fn merge<'f>(all: impl IntoIterator<Item = &'f Finding>) -> Vec<Finding> {
     let mut merged = Vec::new();
     all.into_iter().for_each(|found| add(&mut merged, found));
@@ -95,7 +106,7 @@ pub fn merge<'f>(all: impl IntoIterator<Item = &'f Finding>) -> Vec<Finding> {
 }
 
 fn add(all: &mut Vec<Finding>, found: &Finding) {
-    match all.iter_mut().find(|known| known.name() == found.name()) {
+    match all.iter_mut().find(|known| known.kind() == found.kind()) {
         Some(known) => known.absorb(found),
         None => all.push(found.clone()),
     }
@@ -110,9 +121,13 @@ impl Value {
         }
     }
 
+    fn text(&self) -> Option<&str> {
+        if let Value::One(text) = self { text.as_str() } else { None }
+    }
+
     fn texts(&self) -> BTreeSet<String> {
         match self {
-            Value::One(text) => text.as_str().map(str::to_owned).into_iter().collect(),
+            Value::One(_) => self.text().map(str::to_owned).into_iter().collect(),
             Value::Texts(texts) => texts.clone(),
             _ => BTreeSet::new(),
         }
@@ -147,7 +162,6 @@ impl Value {
             Value::One(Json::String(name)) if unit == Unit::Group => write!(f, " of group {name}"),
             Value::One(Json::String(text)) => f.write_str(text),
             Value::Texts(texts) => {
-                f.write_str(if unit == Unit::Group { " of groups " } else { "" })?;
                 f.write_str(&named(texts.iter().cloned().collect(), TEXTS_MAX, " and "))
             }
             Value::Reasons(reasons) if !reasons.is_empty() => {
@@ -321,6 +335,14 @@ mod tests {
         assert_eq!(merge(&all), [noisy(Value::Range(0.5, 0.7))]);
         let unknown = |hits: Option<u64>| finding!(QueryCache, 1_u64, hits);
         assert_eq!(merge(&[unknown(None), unknown(Some(7))]), [unknown(Some(7))]);
+        let errors = |n: u64, group: Option<&str>| finding!(Errors, n, "error 1", group);
+        let (own, writer) = (errors(3, None), errors(5, Some("writer")));
+        let all =
+            [own.clone(), writer.clone(), errors(1, Some("reader")), errors(7, Some("writer"))];
+        let merged = merge(&all);
+        let groups: Vec<Option<&str>> = merged.iter().map(|found| found.kind().1).collect();
+        assert_eq!((&merged[0], groups), (&own, vec![None, Some("writer"), Some("reader")]));
+        assert_ne!(own.advice(), writer.advice());
     }
 
     #[test]

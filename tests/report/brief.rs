@@ -8,6 +8,7 @@ use crate::common::summaries::{step, worded};
 use loadgen::report::{Format, Layout, Notes, Options};
 use loadgen::summary::{Outcome, Summary, load};
 use loadgen::terms::{Code, Finding, Rank, Value as Told};
+use serde_json::Value as Json;
 
 const LINES_MAX: usize = 3;
 const LINE_MAX: usize = 90;
@@ -159,7 +160,7 @@ fn failures_come_first_and_differences_keep_a_line() {
 #[test]
 fn a_report_of_several_workloads_says_a_note_once_with_all_numbers() {
     let outage = |longest: f64| {
-        let values = vec![Told::One(1.into()), Told::One(longest.into())];
+        let values = vec![Told::One(1.into()), Told::One(longest.into()), Told::One(Json::Null)];
         Finding::Known(Code::Outages, values)
     };
     let mut steps = [step(0, "a", 8, 1.0), step(1, "a", 8, 1.0)];
@@ -169,7 +170,15 @@ fn a_report_of_several_workloads_says_a_note_once_with_all_numbers() {
     "update-index".clone_into(&mut steps[1].workload.name);
     let text = report(&steps, &brief());
     let [line] = &said(&text).lines[..] else { panic!("{text}") };
-    let range = Finding::Known(Code::Outages, vec![Told::One(1.into()), Told::Range(3.0, 14.94)]);
+    // Those of a group beside have a line of their own, with their own numbers.
+    let of_group = vec![Told::One(2.into()), Told::One(99.into()), Told::One("writer".into())];
+    let of_group = Finding::Known(Code::Outages, of_group);
+    steps[0].warnings.push(of_group.clone().into());
+    let both = report(&steps, &brief());
+    assert_eq!((said(&both).lines.len(), &said(&both).lines[0]), (2, line), "{both}");
+    assert!(said(&both).lines[1].starts_with(&format!("* {of_group}")), "{both}");
+    let values = vec![Told::One(1.into()), Told::Range(3.0, 14.94), Told::One(Json::Null)];
+    let range = Finding::Known(Code::Outages, values);
     assert!(line.starts_with(&format!("* {range}")), "{line}");
     assert_eq!(text.matches("8 tables x 16M rows").count(), 1, "{text}");
 }

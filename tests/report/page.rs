@@ -2,8 +2,8 @@
 
 use loadgen::error::{Error, Kind};
 use loadgen::report::{Format, Metric, Options, Picture, Question, compare, page, picture};
-use loadgen::summary::{Outcome, Summary};
-use loadgen::terms::{Code, OnError, Spread};
+use loadgen::summary::{Group, Outcome, Summary, Workload};
+use loadgen::terms::{Arrival, Code, OnError, Spread};
 
 use serde_json::Value;
 
@@ -154,6 +154,13 @@ fn the_page_says_why_the_server_s_count_is_not_held_against_the_client_s() {
     };
     let status = |step: &mut Summary| step.server.status.clone().expect("status");
     assert!(behind(&|_| {}).contains("100.0%"));
+    // The server counts the statements of all groups.
+    let shared = behind(&|step| {
+        let mut group = Group::default();
+        (step.totals.qps, group.totals.qps) = (400.0, 600.0);
+        step.groups = vec![group];
+    });
+    assert!(shared.contains("100.0%"), "{shared}");
     let early = behind(&|step| {
         step.server.status.as_mut().expect("status").first_s = -0.7;
     });
@@ -182,6 +189,35 @@ fn the_command_names_what_differs_from_the_defaults() {
     let usual = "loadgen point-select --tables 8 --rows 16000000 --clients 8 --warmup 10s --time 60s \
                  --distribution uniform --spread pinned --seed 42 --label 'it'\\''s'";
     assert_eq!(command(&step), usual);
+    let mut beside = step.clone();
+    let workload =
+        Workload { name: "update-index".to_owned(), built_in: true, ..Workload::default() };
+    let mut own = Workload { name: "mine".to_owned(), ..Workload::default() };
+    own.options.insert("range_size".to_owned(), 7);
+    let paced = Group {
+        name: "writer".to_owned(),
+        workload: workload.into(),
+        clients: 4,
+        rate: Some(200.0),
+        arrival: Some(Arrival::Uniform),
+        ..Group::default()
+    };
+    let closed = Group {
+        name: "mine".to_owned(),
+        workload: own.into(),
+        clients: 1,
+        think_s: Some(0.5),
+        ..Group::default()
+    };
+    (beside.groups, beside.plan.clients) = (vec![paced, closed], 2);
+    // Threads for the clients of all groups are the usual ones.
+    beside.plan.engine_threads = beside.client.cores.min(7);
+    let with = usual.replace("--clients 8", "--clients 2").replace(
+        "--seed",
+        "--beside update-index,name=writer,clients=4,rate=200,arrival=uniform \
+         --beside sql=mine.sql,clients=1,think=0.5s,range_size=7 --seed",
+    );
+    assert_eq!(command(&beside), with);
     step.plan.on_error = OnError::Continue;
     step.plan.max_errors = Some("1%".to_owned());
     step.plan.op_timeout_s = Some(2.5);

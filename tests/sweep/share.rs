@@ -211,6 +211,14 @@ fn calibrate_prints_and_keeps_what_this_host_can_generate() {
         let share = summary.client.share.as_ref().expect("it looked");
         assert_eq!(share.ceiling.as_ref().map(|c| c.clients), Some(16), "{share:?}");
     }
+    // It is looked up for the clients of all groups.
+    let beside = format!(
+        "point-select --tables 8 --clients 1 --warmup 0 --time 300ms --beside \
+         update-index,clients=15,think=10ms {flag}"
+    );
+    let ended = run_canned(&beside, &server);
+    let ceiling = ended.only().client.share.as_ref().and_then(|share| share.ceiling.as_ref());
+    assert_eq!(ceiling.map(|ceiling| ceiling.clients), Some(16), "{}", ended.stderr);
     let refused = |why: &str| {
         let ended = run_canned(&words, &server);
         let said = ended.stderr.matches(&format!("is not used: {why}")).count();

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::summary::{
-    ClientHost, Conditions, ErrorCount, HostState, Interval, Keys, Levels, Link, Phase, Prepared,
-    Sample, Settled, Share, Warning,
+    ClientHost, Conditions, ErrorCount, Group, HostState, Interval, Keys, Levels, Link, Phase,
+    Prepared, Sample, Settled, Share, Warning,
 };
 use serde_json::Value as Json;
 
@@ -399,10 +399,19 @@ fn a_window_in_which_nothing_was_completed_says_so_and_no_more() {
         step.totals.abandoned = abandoned;
         of(&step)
     };
-    let nothing = |became: &str| vec![Warning::from(finding!(NothingCompleted, 2.0, became))];
+    let nothing =
+        |became: &str| vec![Warning::from(finding!(NothingCompleted, 2.0, became, None::<&str>))];
     assert_eq!(said(4, 0, 1), nothing("3 ended after it, 1 got no answer"));
     assert_eq!(said(0, 7, 0), nothing("7 failed"));
     assert_eq!(said(0, 0, 0), [], "nothing was due");
+    let beside = |ops, intended| {
+        let mut group = Group { name: "writer".to_owned(), measured_s: 2.0, ..Group::default() };
+        (group.totals.ops, group.totals.intended) = (ops, intended);
+        of(&Summary { groups: vec![group], ..sound() })
+    };
+    let idle = Warning::from(finding!(NothingCompleted, 2.0, "none began", "writer"));
+    assert_eq!([beside(0, None), beside(0, Some(3))], [vec![idle.clone()], vec![idle]]);
+    assert_eq!([beside(1, None), beside(0, Some(0))], [vec![], vec![]]);
 }
 
 #[test]
