@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::errors::OutageWatch;
-use super::job::{Job, OtherGroups, change_rows, engine_threads};
+use super::job::{Job, OtherGroups, RowChanges, engine_threads, row_changes};
 use super::setup::{StepSetup, ThreadCounts};
 use super::{Counted, StepContext};
 use crate::error::Result;
+use crate::mysql::Tables;
 use crate::observe::{Cost, Ns, RecordedInterval, Timeline, seconds};
 use crate::plan::Step;
 use crate::summary::TableOps;
@@ -19,21 +20,27 @@ pub(super) fn compile_jobs(context: &StepContext<'_>) -> Result<Vec<Arc<Job>>> {
         first_client: 0,
         clients_in_all: step.clients.saturating_add(plan.clients_beside()),
         threads: engine_threads(plan, step.clients),
-        change_rows: false,
+        changes: RowChanges::default(),
     };
-    let mut jobs = vec![(Job::new(plan, context.spread, tables, step), None)];
-    for group in &plan.groups {
+    let changes = |at: usize| {
+        let not_own = plan.workloads().enumerate().filter(|(other, _)| *other != at);
+        let changes = row_changes(not_own.map(|(_, workload)| workload), &tables);
+        // Nobody knows what a script writes.
+        RowChanges { any: changes.any || (at > 0 && plan.script.is_some()), ..changes }
+    };
+    // Where others insert, nobody knows how many rows are there.
+    let tables = |at| Tables { held: tables.held.filter(|_| !changes(at).more), ..tables };
+    let mut jobs = vec![(Job::new(plan, context.spread, tables(0), step), None)];
+    for (at, group) in (1..).zip(&plan.groups) {
         let plan = plan.of_group(group);
         let step = Step { clients: group.clients, rate: group.rate, ..*step };
+        let tables = tables(at);
         let job = Job::new(&plan, plan.spread_over(tables.count)?, tables, &step);
         jobs.push((job, Some(group.name.as_str())));
     }
     let mut all = Vec::with_capacity(jobs.len());
     for (at, (job, name)) in jobs.into_iter().enumerate() {
-        let not_own = plan.workloads().enumerate().filter(|(other, _)| *other != at);
-        // Nobody knows what a script writes.
-        others.change_rows = (at > 0 && plan.script.is_some())
-            || change_rows(not_own.map(|(_, workload)| workload), &tables);
+        others.changes = changes(at);
         let clients = job.step.clients;
         all.push(Arc::new(job.among(others, name, step)));
         others.first_client = others.first_client.saturating_add(clients);

@@ -49,8 +49,18 @@ pub(crate) struct OtherGroups {
     pub first_client: u32,
     pub clients_in_all: u32,
     pub threads: usize,
-    /// They change rows, so that an answer may lack some, or have others than expected.
-    pub change_rows: bool,
+    pub changes: RowChanges,
+}
+
+/// The changes of rows by other groups, as far as answers are checked by them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct RowChanges {
+    /// There may be more rows than at first.
+    pub more: bool,
+    /// Rows may be away, or have other contents.
+    pub fewer: bool,
+    /// SQL of one's own writes, and nobody knows how many rows there are.
+    pub any: bool,
 }
 
 pub(crate) struct CompiledTransaction {
@@ -254,9 +264,11 @@ impl Job {
             let parts = [name_part("beside"), name_part(name), step.clients.into(), rate];
             self.seed_part = seed_of(&parts);
         }
-        for statement in self.statements.iter_mut().filter(|_| others.change_rows) {
+        let RowChanges { fewer, any, .. } = others.changes;
+        for statement in self.statements.iter_mut().filter(|_| fewer || any) {
             let Check { rows, affected, nulls, .. } = statement.check;
-            let (rows, affected) = ((0, rows.1), (0, affected.1));
+            let [rows, affected] =
+                [rows, affected].map(|(_, most)| (0, if any { u64::MAX } else { most }));
             statement.check = Check { rows, affected, content: false, value: None, nulls };
             statement.range = None;
         }
@@ -507,16 +519,21 @@ pub(crate) fn queues(threads: usize, spread: Spread, tables: u32, clients: u32) 
     both.expect("their product at the latest").min(clients as usize) as u32
 }
 
-/// Returns whether other groups change what the answers of one are checked by: rows that are deleted, unless
-/// nobody sees a transaction that puts them back, or what SQL of one's own writes.
-pub(crate) fn change_rows<'w>(others: impl Iterator<Item = &'w Workload>, tables: &Tables) -> bool {
-    let deletes = |workload: &Workload| {
+/// Adds up what other groups change. Nobody sees a transaction that deletes rows and puts them back.
+pub(crate) fn row_changes<'w>(
+    others: impl Iterator<Item = &'w Workload>,
+    tables: &Tables,
+) -> RowChanges {
+    let mut all = RowChanges::default();
+    for workload in others {
         let begins = workload.transactions.iter().all(|one| workload.begins(one));
-        let puts_back = workload.statements().any(Statement::inserts) && begins && tables.atomic;
-        let is_delete = |one: &Statement| one.kind() == StatementKind::Delete;
-        workload.statements().any(is_delete) && !puts_back
-    };
-    others.into_iter().any(|one| deletes(one) || (!one.built_in && one.writes()))
+        let inserts = workload.statements().any(Statement::inserts);
+        let deletes = workload.statements().any(|one| one.kind() == StatementKind::Delete);
+        all.more |= inserts && !deletes;
+        all.fewer |= deletes && !(inserts && begins && tables.atomic);
+        all.any |= !workload.built_in && workload.writes();
+    }
+    all
 }
 
 pub(crate) fn intern<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {

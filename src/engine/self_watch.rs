@@ -31,23 +31,30 @@ pub(crate) struct SharedWatch {
     pub spun: Rc<Spun>,
     /// Groups that have not ended.
     groups: Cell<usize>,
+    is_shared: bool,
 }
 
 impl SharedWatch {
     pub(super) fn new(groups: usize) -> SharedWatch {
         let watch = RefCell::new(Some(SelfWatch::new()));
-        SharedWatch { watch, spun: Rc::default(), groups: Cell::new(groups) }
+        SharedWatch { watch, spun: Rc::default(), groups: Cell::new(groups), is_shared: groups > 1 }
     }
 
     pub(super) fn sample(&self, now: Ns, window: StepWindow) {
         if let Some(watch) = &mut *self.watch.borrow_mut() {
-            watch.sample(now, window, self.spun.total.get());
+            watch.sample(now, self.window(window), self.spun.total.get());
         }
+    }
+
+    /// Returns the window of the measured clients: with `--ops` the groups beside end later.
+    fn window(&self, window: StepWindow) -> StepWindow {
+        let end = if self.is_shared { window.end.min(window.last) } else { window.end };
+        StepWindow { end, ..window }
     }
 
     /// Takes a turn of its probe; None when all groups have ended.
     pub(super) fn turn(&self, due: Ns, now: Ns, window: StepWindow, parked: bool) -> Option<Ns> {
-        Some(self.watch.borrow_mut().as_mut()?.turn(due, now, window, parked))
+        Some(self.watch.borrow_mut().as_mut()?.turn(due, now, self.window(window), parked))
     }
 
     /// Ends a group; the last one has the usage of the thread.
@@ -210,6 +217,17 @@ mod tests {
         let mut watch = watch();
         watch.turn(EVERY, 10 * EVERY, window(3 * EVERY, 5 * EVERY), false);
         assert_eq!(watch.delays[0].count(), 2);
+    }
+
+    #[test]
+    fn instants_after_the_measured_clients_end_count_only_where_no_group_is_beside() {
+        let window = StepWindow { start: 0, end: Ns::MAX, early: false, last: 5 * EVERY };
+        let counted = |groups| {
+            let shared = SharedWatch::new(groups);
+            shared.turn(EVERY, 10 * EVERY, window, false);
+            shared.watch.take().map(|watch| watch.delays[0].count())
+        };
+        assert_eq!([counted(1), counted(2)], [Some(10), Some(4)]);
     }
 
     #[test]

@@ -459,7 +459,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Takes one event; says whether it shows that the server answers, or is not asked.
+    /// Takes one event; says whether it shows that the server answers the measured clients, or is not asked by them.
     fn take(&mut self, message: Option<ThreadMessage>) -> Result<bool> {
         let ThreadMessage { thread, group, event } = message.ok_or_else(broken)?;
         let at = usize::from(group);
@@ -499,7 +499,7 @@ impl<'a> Running<'a> {
                 self.complete(group, &complete);
                 self.progress.measuring(|| self.line.state(*self.channels.window.borrow()));
                 self.judge(false);
-                return Ok(ops + errors + answers > 0);
+                return Ok(group == MEASURED && ops + errors + answers > 0);
             }
             ThreadEvent::Abort(client, error) => {
                 if let OpError::Failure(failure, Some(action)) = &error {
@@ -529,7 +529,7 @@ impl<'a> Running<'a> {
             ThreadEvent::Service(report) => {
                 let asleep = report.asleep;
                 self.take_report(thread, group, report);
-                return Ok(asleep);
+                return Ok(group == MEASURED && asleep);
             }
             ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
@@ -659,7 +659,9 @@ impl<'a> Running<'a> {
         if let Some(of) = self.groups.iter().find(|group| exceeds(group)) {
             let (errors, all) = (of.errors, of.ops + of.errors);
             let text = format!("{errors} of {all} ops failed, and --max-errors is {max}");
-            let error = Error::failed(text).hint("the summary's totals.errors has them by code");
+            let place = if of.setup.group == MEASURED { "totals" } else { "groups[]" };
+            let hint = format!("the summary's {place}.errors has them by code");
+            let error = Error::failed(text).hint(hint);
             let error = self.in_group(of.setup.group, error);
             self.end_early(Outcome::Aborted, error);
         }

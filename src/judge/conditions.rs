@@ -93,8 +93,8 @@ conditions! {
     "script" Operation Differing All |s| s.workload.script.as_ref().map(script_files);
     "options of the script" Operation Differing All |s|
         s.workload.script.as_ref().map(script_options);
-    "groups beside" Operation Unless("none") All |s| or_none(groups(s));
-    "statements of groups beside" Operation Differing All |s| or_none(statements_of_groups(s));
+    "groups beside" Measurement Unless("none") All |s| or_none(groups(s));
+    "statements of groups beside" Measurement Differing All |s| or_none(statements_of_groups(s));
     "transport" Measurement Always All |s| Some(&s.server.transport);
     "TLS" Measurement Unless("none") All |s| or_none(s.server.tls_cipher.as_ref());
     "warm-up" Measurement Always Sweeps |s| Some(seconds(s.plan.warmup_s));

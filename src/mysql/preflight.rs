@@ -492,9 +492,12 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
     // Servers without a limit say 0; MariaDB says -1 for "nobody".
     let limit = |name: &str| number(name).filter(|limit| *limit != 0);
     let clients = u64::from(needs.clients_max) + u64::from(needs.clients_beside);
-    let (shown, spare) = (terms::clients(clients), SPARE_CONNECTIONS);
+    let (beside, spare) = (u64::from(needs.clients_beside), SPARE_CONNECTIONS);
+    let parts = if beside > 0 { format!(" + {beside} beside") } else { String::new() };
+    let shown = terms::clients(needs.clients_max) + &parts;
     if let Some((max, connected)) = number("max_connections").zip(number("Threads_connected")) {
-        let (need, fit) = (clients + connected + spare, max.saturating_sub(connected + spare));
+        let need = clients + connected + spare;
+        let fit = max.saturating_sub(connected + spare + beside);
         let sum = format!("{shown} + {connected} connected now + {spare} spare");
         let hint = format!(
             "SET GLOBAL max_connections = {need} or more (the server may need more open files for \
@@ -691,6 +694,17 @@ mod limits_tests {
             writes: true,
             begins: true,
             quiet_max: Duration::from_mins(1),
+        }
+    }
+
+    #[test]
+    fn clients_beside_take_connections_from_the_measured_ones() {
+        let seen = ENOUGH.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        let mut findings = PreflightReport::default();
+        judge(&seen, &Needs { clients_beside: 6, ..needs() }, 8, &mut findings);
+        let shown = findings.conclude().expect_err("refused").render();
+        for part in ["256 clients + 6 beside + 1", " = 267", "--clients up to 250"] {
+            assert!(shown.contains(part), "{part}: {shown}");
         }
     }
 

@@ -300,11 +300,22 @@ impl Plan {
         .hint("the groups of a step use the same tables"))
     }
 
+    /// Returns the longest pause between two ops of a client, of all groups.
+    pub(crate) fn longest_think(&self) -> Duration {
+        let beside = self.groups.iter().map(|group| group.think);
+        beside.chain([self.think]).flatten().max().unwrap_or_default()
+    }
+
+    pub(crate) fn has_group(&self, name: GroupName) -> bool {
+        self.groups.iter().any(|group| group.name == name)
+    }
+
     /// Refuses gates of groups that are not there.
     pub(crate) fn check_gates(&self, gates: &[Gate]) -> Result<()> {
-        let is_there = |name: &GroupName| self.groups.iter().any(|group| group.name == *name);
         let mut wanted = gates.iter().filter_map(|gate| Some((gate, gate.group?)));
-        let Some((gate, name)) = wanted.find(|(_, name)| !is_there(name)) else { return Ok(()) };
+        let Some((gate, name)) = wanted.find(|(_, name)| !self.has_group(*name)) else {
+            return Ok(());
+        };
         let names = self.groups.iter().map(|group| Some(group.name.to_string()));
         let known =
             terms::joined(names, ", ").unwrap_or_else(|| "none: --beside makes one".to_owned());

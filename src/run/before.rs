@@ -124,7 +124,7 @@ pub(super) async fn preflight(
         // Opening so many takes as long, doubled for slow servers.
         quiet_max: Duration::from_secs(2) * clients / limits::CONNECTS_PER_S
             + limits::COURTESY
-            + plan.think.unwrap_or(Duration::ZERO),
+            + plan.longest_think(),
     };
     let ready = preflight::check(control, &needs).await?;
     let Tables { count, rows, .. } = ready.dataset.tables;

@@ -80,33 +80,89 @@ fn server_counts_what_all_groups_did_when_a_number_of_ops_ends_the_step() {
     assert_eq!(verified.status.code(), Some(0), "{told}");
 }
 
-/// The rate of an evenly paced group, or that the summary says why not.
-fn is_paced(summary: &Summary, name: &str, rate: f64) -> bool {
+/// Returns whether an evenly paced group reached its rate, and whether the summary says why not.
+fn pace(summary: &Summary, name: &str, rate: f64) -> (bool, bool) {
     let off = group(summary, name).totals.tps / rate - 1.0;
-    let told = |warning: &&loadgen::summary::Warning| {
+    let told = |warning: &loadgen::summary::Warning| {
         let group = warning.values.as_ref().and_then(|values| values.get("group"));
         let codes = ["target_not_sustained", "warmup_backlog", "warmup_late"];
         codes.contains(&warning.code.as_str()) && group.is_some_and(|group| group == name)
     };
-    off.abs() <= 0.02 || summary.warnings.iter().find(told).is_some()
+    (off.abs() <= 0.02, summary.warnings.iter().any(told))
 }
 
 #[test]
 fn paced_writer_keeps_its_rate_beside_saturated_readers() {
-    let (server, results) = (server(), Results::new());
-    let words = "point-select --clients 4,8 --warmup 300ms --time 2s \
-                 --beside update-index,name=writer,clients=4,rate=200,arrival=uniform";
-    let (code, told) = work(&server, words, &results);
-    assert_eq!(code, 0, "{told}");
-    let all = results.summaries();
+    let words = "point-select --tables 8 --clients 4,8 --warmup 300ms --time 2s \
+                 --beside update-index,name=writer,clients=4,rate=100,arrival=uniform";
+    let ended = run_canned(words, &canned(Vec::new()));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let all = &ended.summaries;
     assert_eq!(all.len(), 2);
-    for summary in &all {
-        assert!(is_paced(summary, "writer", 200.0), "{:?}", summary.groups);
+    let paces: Vec<(bool, bool)> = all.iter().map(|step| pace(step, "writer", 100.0)).collect();
+    assert!(paces.iter().all(|(is_reached, is_told)| *is_reached || *is_told), "{paces:?}");
+    assert!(paces.contains(&(true, false)), "{paces:?}");
+    for summary in all {
         assert_eq!(summary.groups.len(), 1);
         assert!(summary.plan.rate.is_none() && summary.latency.response.is_none());
         let timeline: u64 = summary.timeline.iter().map(|entry| entry.ops).sum();
         assert!(timeline >= summary.totals.ops && summary.totals.ops > 0);
     }
+}
+
+#[test]
+fn window_of_an_open_loop_is_that_of_the_groups_beside() {
+    let words = "point-select --tables 8 --clients 2 --rate 100 --warmup 500ms --time 1s \
+                 --beside update-index,name=paced,clients=2,rate=50 \
+                 --beside update-index,name=closed,think=1ms";
+    let ended = run_canned(words, &canned(Vec::new()));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let summary = ended.only();
+    assert!(summary.totals.intended.is_some_and(|intended| intended > 0));
+    for name in ["paced", "closed"] {
+        let Group { totals, measured_s, .. } = group(summary, name);
+        assert!((measured_s - summary.measured_s).abs() < 1e-9, "{measured_s}");
+        assert_eq!((totals.ops > 0, totals.intended.is_some()), (true, name == "paced"));
+    }
+    assert!((summary.measured_s - 1.0).abs() < 1e-9, "{}", summary.measured_s);
+}
+
+#[test]
+fn search_has_its_groups_in_each_of_its_steps() {
+    let words = "point-select --tables 8 --clients 2 --engine-threads 1 --rate 100 --slo p99<10us \
+                 --slo-resolution 90% --arrival uniform --warmup 0 --time 500ms \
+                 --beside update-index,name=writer,think=1ms";
+    let ended = run_canned(words, &canned(Vec::new()));
+    assert!(!ended.summaries.is_empty(), "{}", ended.stderr);
+    for summary in &ended.summaries {
+        assert!(summary.plan.search.is_some() && group(summary, "writer").totals.ops > 0);
+    }
+}
+
+#[test]
+fn thread_without_measured_clients_has_those_of_a_group() {
+    let words = "point-select --tables 8 --clients 1 --engine-threads 4 --ops 500 \
+                 --beside update-index,name=writer,clients=6,think=1ms";
+    let ended = run_canned(words, &canned(Vec::new()));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let summary = ended.only();
+    let share = summary.client.share.as_ref().expect("it looked");
+    assert_eq!((summary.totals.ops, share.threads.len()), (500, 4));
+    let of_client = &group(summary, "writer").totals.per_client;
+    assert!(of_client.ops_min > 0, "{of_client:?}");
+    let longest = share.threads.iter().map(|thread| thread.wall_s).fold(0.0, f64::max);
+    assert!(longest < summary.measured_s + 5.0, "{longest}");
+}
+
+#[test]
+fn step_ends_when_only_a_group_beside_has_answers() {
+    let stall = Action::HalfPacketThenStall;
+    let server = canned(vec![Fault::new(At::Statement(50), stall).only("SELECT c FROM")]);
+    let words = "point-select --tables 8 --clients 1 --warmup 0 --ops 1000000 \
+                 --beside update-index,name=writer,think=5ms";
+    let ended = run_canned(words, &server);
+    assert_eq!((ended.code, ended.only().outcome), (1, Outcome::Aborted), "{}", ended.stderr);
+    assert!(ended.took < Duration::from_mins(3), "{:?}", ended.took);
 }
 
 #[test]
@@ -213,10 +269,12 @@ fn group_keeps_its_counts_when_an_event_of_the_measured_script_never_returns() {
 fn steps_are_of_two_experiments_when_their_groups_differ() {
     let (server, results) = (canned(Vec::new()), Results::new());
     let port = server.port().to_string();
-    for rate in [100, 200] {
-        let words = format!(
-            "point-select --tables 8 --clients 2 --ops 200 --seed 1 --label a --beside update-index,rate={rate}"
-        );
+    for with in [
+        "--label alone",
+        "--label a --beside update-index,rate=100",
+        "--label a --beside update-index,rate=200",
+    ] {
+        let words = format!("point-select --tables 8 --clients 2 --ops 200 --seed 1 {with}");
         let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x"];
         let done = command(&words, &connection, &results).output().expect("the program runs");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -225,6 +283,13 @@ fn steps_are_of_two_experiments_when_their_groups_differ() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
         command.arg("report").arg(results.dir()).args(words).output().expect("the program runs")
     };
+    // What a group costs the measured clients is a question.
+    let compared = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["compare", "--latest", "--baseline", "alone", "--new", "a"])
+        .arg(results.dir())
+        .output()
+        .expect("the program runs");
+    assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stderr));
     let strict = report(&["--strict"]);
     assert_ne!(strict.status.code(), Some(0), "{}", String::from_utf8_lossy(&strict.stdout));
     let metric = report(&["--latest", "--metric", "update-index.tps", "--format", "csv"]);

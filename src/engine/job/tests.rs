@@ -104,9 +104,10 @@ fn clients_are_dealt_over_tables() {
 fn groups_of_a_step_have_keys_ids_and_threads_of_their_own() {
     let own = job(4, StopAt::Ops(1), Spread::Pinned);
     let step = own.step;
-    let others = OtherGroups { first_client: 0, clients_in_all: 7, threads: 3, change_rows: true };
+    let changes = RowChanges { fewer: true, ..RowChanges::default() };
+    let others = OtherGroups { first_client: 0, clients_in_all: 7, threads: 3, changes };
     let first = own.among(others, None, &step);
-    let others = OtherGroups { first_client: 4, change_rows: false, ..others };
+    let others = OtherGroups { first_client: 4, changes: RowChanges::default(), ..others };
     let named =
         |name, step: &Step| job(3, StopAt::Ops(1), Spread::Random).among(others, Some(name), step);
     let second = named("b", &step);
@@ -126,6 +127,10 @@ fn groups_of_a_step_have_keys_ids_and_threads_of_their_own() {
     let rows = |job: &Job| (job.statements[0].check.rows, job.statements[0].check.content);
     assert_eq!(rows(&first), ((0, 1), false), "a row may be away");
     assert_eq!(rows(&second), ((1, 1), true));
+    let changes = RowChanges { any: true, ..changes };
+    let unknown = job(4, StopAt::Ops(1), Spread::Pinned);
+    let unknown = unknown.among(OtherGroups { changes, ..others }, None, &step);
+    assert_eq!(rows(&unknown), ((0, u64::MAX), false));
 }
 
 #[test]
@@ -134,18 +139,20 @@ fn answers_may_differ_when_another_group_deletes_rows_or_writes_by_sql_of_its_ow
     let own = Workload { built_in: false, ..workload("update-index") };
     let skipping = workload("read-write").with_options(&[("skip_trx".to_owned(), 1)].into());
     let dirty = Tables { atomic: false, ..TABLES };
+    let none = RowChanges::default();
+    let (more, fewer) = (RowChanges { more: true, ..none }, RowChanges { fewer: true, ..none });
     for (other, tables, changed) in [
-        (workload("read-only"), TABLES, false),
-        (workload("update-index"), TABLES, false),
-        (workload("insert"), TABLES, false),
-        (workload("read-write"), TABLES, false),
-        (workload("read-write"), dirty, true),
-        (skipping.expect("an option"), TABLES, true),
-        (workload("delete"), TABLES, true),
-        (own, TABLES, true),
+        (workload("read-only"), TABLES, none),
+        (workload("update-index"), TABLES, none),
+        (workload("insert"), TABLES, more),
+        (workload("read-write"), TABLES, none),
+        (workload("read-write"), dirty, fewer),
+        (skipping.expect("an option"), TABLES, fewer),
+        (workload("delete"), TABLES, fewer),
+        (own, TABLES, RowChanges { any: true, ..none }),
     ] {
         let name = other.name.clone();
-        assert_eq!(change_rows(std::iter::once(&other), &tables), changed, "{name}");
+        assert_eq!(row_changes(std::iter::once(&other), &tables), changed, "{name}");
     }
 }
 

@@ -17,7 +17,7 @@ use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Se
 use crate::plan::script::workload_of;
 use crate::plan::value::{Length, Names, RowsOrAuto, Scale, Whole};
 use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
-use crate::terms::joined;
+use crate::terms::{Gate, joined};
 use crate::workload::{Workload, builtin};
 
 type Program = (String, PathBuf);
@@ -31,6 +31,14 @@ pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     let mut parts = Vec::new();
     for n in 0..profile.runs.len() {
         add_parts(&mut parts, (profile, overrides), n, &subjects)?;
+    }
+    for (n, gate) in profile.gates.iter().enumerate().filter(|(_, gate)| gate.group.is_some()) {
+        let any = parts.iter().any(|part| is_gated(&part.what, gate));
+        profile.ensure(
+            any,
+            format_args!("gates/{n}"),
+            format_args!("gate {gate}: no run has that group"),
+        )?;
     }
     for (n, command) in profile.commands.iter().enumerate() {
         check_command(profile, n, command, &parts)?;
@@ -141,7 +149,7 @@ fn add_parts(
     let measures = run.servers.as_ref().is_none_or(|names| !names.0.is_empty());
     profile.ensure(measures, key_path("servers"), "a run without servers measures nothing")?;
     check_labels(profile, &key_path("servers"), run.servers.as_ref())?;
-    let (mut gates, mut whats, mut script) = (Vec::new(), Vec::new(), None);
+    let (mut gates, mut whats, mut script) = (&Vec::new(), Vec::new(), None);
     match &run.what {
         Measured::Load(load) => {
             let mut load = load.clone();
@@ -155,7 +163,7 @@ fn add_parts(
             whats.push((format!("suite-{}", suite.name), What::Suite(suite.clone())));
         }
         Measured::Script(of_script) => {
-            gates = [profile.gates.as_slice(), &of_script.knobs.gates].concat();
+            gates = &of_script.knobs.gates;
             let (title, what, part) = script_part(of, n, of_script)?;
             whats.push((title, what));
             script = Some(part);
@@ -164,7 +172,7 @@ fn add_parts(
             let ok = run.name.is_none() || knobs.workload.iter().flat_map(Names::texts).count() < 2;
             let what = "a name is for one workload; this run has several";
             profile.ensure(ok, key_path("name"), what)?;
-            gates = [profile.gates.as_slice(), &knobs.gates].concat();
+            gates = &knobs.gates;
             for workload in workloads(profile, n, knobs)? {
                 let title = run.name.clone().unwrap_or_else(|| workload.name.clone());
                 let run_error = |key: &str, what: &dyn fmt::Display| {
@@ -183,17 +191,24 @@ fn add_parts(
         let new = parts.iter().all(|part| part.title != title);
         let twice = format_args!("there is a run '{title}' already: name = \"…\" tells them apart");
         profile.ensure(new, key_path(key), twice)?;
+        let of_profile = profile.gates.iter().filter(|gate| is_gated(&what, gate));
         parts.push(RunSpec {
+            gates: of_profile.chain(gates).cloned().collect(),
             what,
             repeats: run.repeat.map_or(1, Whole::small),
             subjects: (0..subjects.len()).filter(|at| is_for(&subjects[*at])).collect(),
             commands: commands(profile, &title, overrides.scale),
-            gates: gates.clone(),
             script: script.clone(),
             title,
         });
     }
     Ok(())
+}
+
+/// Returns whether a gate of the profile is one of a run, too: no load or suite has gates.
+fn is_gated(what: &What, gate: &Gate) -> bool {
+    let What::Sweep(plan, _) = what else { return false };
+    gate.group.is_none_or(|name| plan.has_group(name))
 }
 
 fn check_suite(profile: &Profile, path: &str, suite: &SuiteSpec) -> Result<()> {
@@ -259,7 +274,6 @@ fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> 
         workload.fits(rows).map_err(|e| here("", &e))?;
     }
     let plan = knobs.located(workload, overrides.seed, &find).map_err(|(key, e)| here(key, &e))?;
-    plan.check_gates(&profile.gates).map_err(|e| here("", &e))?;
     let tables = if named { plan.tables_or_default() } else { 0 };
     let plan = Plan { tables: Some(tables), rows, ..plan };
     if tables == 0 && (plan.before.warm == Warm::Pool || plan.before.ahi == Ahi::Warm) {
@@ -297,10 +311,7 @@ fn script_part(of: Given<'_>, n: usize, run: &ScriptRun) -> Result<(String, What
     let (tables, rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
     let (knobs, find) =
         (Knobs { tables, rows, ..run.knobs.clone() }, |name: &str| find_beside(profile, name));
-    let plan = knobs.located(workload, overrides.seed, &find).and_then(|plan| {
-        plan.check_gates(&profile.gates).map_err(|error| ("", error))?;
-        Ok(plan)
-    });
+    let plan = knobs.located(workload, overrides.seed, &find);
     let plan = plan.map_err(|(key, error)| refuse((key, format!("run {title}: {error}"))))?;
     Ok((title, What::Sweep(Box::new(plan), Dataset::default()), part))
 }

@@ -236,6 +236,16 @@ fn gates_are_those_of_the_profile_and_of_the_run() {
         (vec!["errors==0".to_owned(), "p99<5ms".to_owned()], vec!["errors==0".to_owned()])
     );
     assert_eq!(keys(&gated), keys(&experiment(TEXT, &overrides())), "a gate measures nothing else");
+    // A group's gate is of the runs that have it.
+    let beside = TEXT
+        .replace("name = \"x\"", "name = \"x\"\ngates = [\"w.errors==0\"]")
+        .replace("ops = 100000", "ops = 100000\ngroup = [{ workload = \"insert\", name = \"w\" }]");
+    let of_group = experiment(&beside, &overrides());
+    assert_eq!((of_group.parts[0].gates.len(), of_group.parts[1].gates.len()), (0, 1));
+    let nobody = Profile::parse(&beside.replace("w.errors", "v.errors"), "p").expect("its form");
+    assert!(
+        build(&nobody, &overrides()).is_err_and(|error| error.to_string().contains("v.errors"))
+    );
     let wrong = text.replace("p99<5ms", "p99<5");
     let error = Profile::parse(&wrong, "p").expect_err("no unit").to_string();
     assert!(error.starts_with("p:24:") && error.contains("5ms"), "{error}");
