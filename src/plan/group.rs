@@ -111,7 +111,8 @@ impl GroupKnobs {
             }
             "think" => self.think = Some(value.parse()?),
             option => {
-                let value = value.parse().map_err(|_| format!("there are {KEYS}"))?;
+                let what = |_| format!("'{value}' is no whole number; there are {KEYS}");
+                let value = value.parse().map_err(what)?;
                 self.options.insert(option.replace('-', "_"), value);
             }
         }
@@ -252,6 +253,7 @@ mod tests {
             ("update-index,name=Writer", "'Writer'"),
             ("update-index,speed=4", "no option 'speed'"),
             ("update-index,speed=fast", "name, clients, rate"),
+            ("read-only,range_size=ten", "range_size: 'ten' is no whole number"),
             ("update-indx", "update-index"),
             ("clients=4", "workload or sql"),
             ("update-index,sql=a.sql", "workload or sql"),

@@ -3,7 +3,7 @@
 use super::doubt::Doubt;
 use super::escape;
 use super::gate::quantity_in_words;
-use super::metric::{Metric, failed_share};
+use super::metric::Metric;
 use super::names::{at_clients, cell_named, label};
 use super::question::{ComparedTables, Question};
 use super::ratio::{
@@ -96,9 +96,9 @@ impl ComparedCell<'_, '_> {
     /// number does not show it.
     fn find_lack(&self, floor: f64) -> Option<String> {
         let (metric, both) = (self.table.metric, self.cells.iter().all(Option::is_some));
-        let failed = self.cells.map(|cell| failed_share(&cell?.steps().collect::<Vec<_>>()));
+        let failed = self.cells.map(|cell| metric.failed_share(&cell?.steps().collect::<Vec<_>>()));
         let apart = (failed[0].unwrap_or(0.0) - failed[1].unwrap_or(0.0)).abs();
-        let of_errors = [Metric::ERRORS, Metric::ERROR_SHARE].contains(&metric);
+        let of_errors = [Metric::ERRORS, Metric::ERROR_SHARE].contains(&metric.split().1);
         let is_shown = metric.is_rate() || of_errors;
         let failing = both && !is_shown && apart > floor.max(FAILED_MAX);
         let is_comparable = self.verdict != Compared::NotComparable;

@@ -28,7 +28,7 @@ struct Pair {
     /// Percent; none where it would be a division by 0, or of totals of unequal work.
     change: Option<f64>,
     /// The metric to use instead of totals of unequal work.
-    instead: Option<&'static str>,
+    instead: Option<Metric>,
 }
 
 fn labels_of(tables: &[WorkloadTable], options: &Options) -> Result<[String; 2]> {

@@ -152,7 +152,7 @@ impl Metric {
     }
 
     /// Splits off the group beside whose number it is.
-    fn split(self) -> (Option<GroupName>, Metric) {
+    pub(super) fn split(self) -> (Option<GroupName>, Metric) {
         match self {
             Metric::GroupTime(group, of) => (Some(group), Metric::Time(Time::Own, of)),
             Metric::GroupFigure(group, figure) => (Some(group), Metric::Figure(figure)),
@@ -178,8 +178,19 @@ impl Metric {
     }
 
     /// Returns what to use instead of a total, which more work has more of; none where it is none.
-    pub(crate) fn by_work(self) -> Option<&'static str> {
-        self.figure().by_work
+    pub(crate) fn by_work(self) -> Option<Metric> {
+        let instead = find_figure(self.figure().by_work?)?;
+        Some(match self.split().0 {
+            Some(group) => Metric::GroupFigure(group, instead),
+            None => Metric::Figure(instead),
+        })
+    }
+
+    /// Returns the share of failed ops of the clients that it is of.
+    pub(crate) fn failed_share(self, steps: &[&Summary]) -> Option<f64> {
+        let Some(group) = self.split().0 else { return failed_share(steps) };
+        let groups: Vec<Summary> = steps.iter().filter_map(|step| step.of_group(group)).collect();
+        failed_share(&groups.iter().collect::<Vec<&Summary>>())
     }
 
     pub(crate) fn higher_is_better(self) -> bool {

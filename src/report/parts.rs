@@ -43,7 +43,6 @@ impl Parts {
         }
         let Latency { service, response, wait, failed, by_statement, by_kind, .. } =
             &mut summary.latency;
-        // No output has them.
         for Group { latency, .. } in &mut summary.groups {
             latency.by_statement = Vec::new();
             let Latency { service, response, wait, failed, .. } = latency;
@@ -51,6 +50,7 @@ impl Parts {
             all.filter(|_| self.histograms != Histograms::All)
                 .for_each(|times| times.histogram = String::new());
         }
+        // No output has them.
         (*by_statement, *by_kind) = (Vec::new(), Vec::new());
         if self.histograms == Histograms::All {
             return;

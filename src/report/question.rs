@@ -77,9 +77,11 @@ impl Question {
             self.beside_base(&tables(runs, &options)?)
         };
         let mut found = of_metric(metric)?;
-        if metric == Metric::ERRORS {
+        if metric.split().1 == Metric::ERRORS
+            && let Some(share) = metric.by_work()
+        {
             // Errors of unequal work are compared as a share of the ops.
-            let shares = of_metric(Metric::ERROR_SHARE)?.tables;
+            let shares = of_metric(share)?.tables;
             for (table, share) in found.tables.iter_mut().zip(shares) {
                 if common(table).iter().any(|(_, cells)| !is_comparable(metric, *cells)) {
                     *table = share;

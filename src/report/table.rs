@@ -286,7 +286,7 @@ pub(crate) fn missing(counted: &[&Summary], left_out: &[&Summary]) -> (usize, us
     (missing, done + missing)
 }
 
-pub(crate) fn not_comparable(instead: &str) -> String {
+pub(crate) fn not_comparable(instead: Metric) -> String {
     format!("a total has no ratio where the work is not the same (use --metric {instead})")
 }
 
@@ -295,7 +295,8 @@ pub(crate) fn is_comparable(metric: Metric, cells: [&TableCell; 2]) -> bool {
     if metric.by_work().is_none() {
         return true;
     }
-    let runs = cells.iter().flat_map(|cell| &cell.runs);
+    // The work of a group beside ends with the measured clients' own.
+    let runs = cells.iter().flat_map(|cell| &cell.runs).filter(|_| metric.split().0.is_none());
     let amounts: Option<BTreeSet<u64>> = runs.map(|run| run.fixed_work()).collect();
     amounts.is_some_and(|amounts| amounts.len() == 1)
 }

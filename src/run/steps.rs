@@ -38,7 +38,9 @@ use crate::plan::{Plan, Spread, Step, Warm, limits, units};
 use crate::progress::Progress;
 use crate::report::probe as judge_level;
 use crate::stop::{locked, within};
-use crate::summary::{self, LedgerEntry, Location, Outcome, Record, Store, Summary, VerdictKind};
+use crate::summary::{
+    self, Group, LedgerEntry, Location, Outcome, Record, Store, Summary, VerdictKind,
+};
 use crate::terms::{self, Code, Finding, Gate, counted, millis};
 
 /// Warnings that the line of a step names.
@@ -570,6 +572,10 @@ fn describe_step(summary: &Summary) -> String {
         ms(summary.latency.own().max_us),
         counted(summary.failed_ops(), "error"),
     );
+    for Group { name, totals, .. } in &summary.groups {
+        let errors = counted(totals.failed_ops(), "error");
+        line.extend(["; ", &format!("{name} {} ops/s, {errors}", units::rate(totals.tps))]);
+    }
     let outages = summary.outages.len() as u64;
     let refused = summary.refused_reconnects();
     let their = if totals.in_doubt == 1 { "its" } else { "their" };
