@@ -128,8 +128,7 @@ pub struct Knobs {
     #[arg(long, value_name = "DURATION")]
     pub think: Option<Length<1>>,
 
-    /// Another workload beside it in all steps, such as update-index,clients=4,rate=200; several times (in a profile
-    /// tables: [[run.group]])
+    /// Another workload beside it in all steps, several times: update-index,clients=4,rate=200 (a profile: [[run.group]])
     #[arg(long = "beside", value_name = "GROUP")]
     #[serde(rename = "group")]
     pub groups: Vec<GroupKnobs>,

@@ -70,10 +70,11 @@ impl Finding {
     /// Returns the advice; empty if there is none, or if a file's message may have it.
     pub fn advice(&self) -> &'static str {
         match self {
-            Finding::Known(Code::Errors, _) if self.kind().1.is_some() => {
-                "--metric NAME.errors shows where"
-            }
-            Finding::Known(code, _) => code.advice(),
+            Finding::Known(code, _) => match (code, self.kind().1) {
+                (Code::Errors, Some(_)) => "--metric NAME.errors shows where",
+                (Code::Outages, Some(_)) => "the summary's groups[].outages shows when",
+                _ => code.advice(),
+            },
             Finding::Worded(..) => "",
         }
     }
