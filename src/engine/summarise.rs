@@ -253,7 +253,7 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
     let incomplete = "not the number of rows that complete tables give";
     let has_wrong = run.counted.errors.iter().any(|error| error.class == ErrorClass::Wrong);
     let [errors, abandoned, reconnects, outages] =
-        failures(&run.counted, &run.counts, &run.outages, OF_MEASURED);
+        failures(&run.counted, &run.counts, &run.outages, None);
     let untouched = run.counted.per_table.iter().any(|table| table.ops == 0);
     let all = [
         cfg!(debug_assertions).then(|| finding!(DebugBuild)),
@@ -287,9 +287,9 @@ const OF_MEASURED: Option<String> = None;
 
 fn findings_of_group(group: &MeasuredGroup) -> Vec<Finding> {
     let MeasuredGroup { counted, counts, plan, step, outages, .. } = group;
-    let name = Some(group.name.to_string());
-    let failures = failures(counted, counts, outages, name.clone()).into_iter().flatten();
-    failures.chain(of_pacing(counted, counts, (plan, step), name)).collect()
+    let name = group.name.as_str();
+    let failures = failures(counted, counts, outages, Some(name)).into_iter().flatten();
+    failures.chain(of_pacing(counted, counts, (plan, step), Some(name.to_owned()))).collect()
 }
 
 /// Finds errors, ops without an answer, connections that were opened again and outages.
@@ -297,19 +297,18 @@ fn failures(
     counted: &Counted,
     counts: &ThreadCounts,
     outages: &[Outage],
-    group: Option<String>,
+    group: Option<&str>,
 ) -> [Option<Finding>; 4] {
     let of_ops = counted.errors.iter().filter(|error| error.is_of_op());
     let errors: u64 = of_ops.map(|error| error.count).sum();
     let (reconnects, abandoned) = (counts.failures.reconnects, counts.abandoned());
     let longest = outages.iter().map(|outage| outage.gap_s).fold(0.0, f64::max);
     let all = || most_frequent(&counted.errors);
-    let of = || group.clone();
     [
-        (errors > 0).then(|| finding!(Errors, errors, all(), of())),
-        (abandoned > 0).then(|| finding!(Abandoned, abandoned, of())),
-        (reconnects > 0).then(|| finding!(Reconnects, reconnects, of())),
-        (!outages.is_empty()).then(|| finding!(Outages, outages.len(), longest, of())),
+        (errors > 0).then(|| finding!(Errors, errors, all(), group)),
+        (abandoned > 0).then(|| finding!(Abandoned, abandoned, group)),
+        (reconnects > 0).then(|| finding!(Reconnects, reconnects, group)),
+        (!outages.is_empty()).then(|| finding!(Outages, outages.len(), longest, group)),
     ]
 }
 
