@@ -53,8 +53,9 @@ impl Footnotes {
 
 /// Makes notes of what is found in steps: one of each code and group, by the first line.
 pub(crate) fn grouped(found: impl IntoIterator<Item = (usize, Cell, Finding)>) -> Vec<Note> {
-    let mut groups: BTreeMap<(String, Option<String>), (Vec<Finding>, BTreeMap<_, BTreeSet<_>>)> =
-        BTreeMap::new();
+    // Its name and its group.
+    type Kind = (String, Option<String>);
+    let mut groups: BTreeMap<Kind, (Vec<Finding>, BTreeMap<_, BTreeSet<_>>)> = BTreeMap::new();
     for (at, column, finding) in found {
         let (name, beside) = finding.kind();
         let group = groups.entry((name.to_owned(), beside.map(str::to_owned))).or_default();
