@@ -109,9 +109,9 @@ fn page(metric: Metric, mut rows: Vec<Row>, labels: &[&str], base: &str) -> Page
     if columns.iter().all(|column| column.label == base) {
         page.title = vec![numbers + &clients];
     } else {
-        let better = if metric.higher_is_better() { "more" } else { "less" };
-        let relative = format!("{} / that of {}", metric.name(), label(base));
-        page.title = vec![format!("{relative}, {better} is better{clients}")];
+        let better = if metric.higher_is_better() { "higher" } else { "lower" };
+        let relative = format!("{} relative to {}, value/base", metric.name(), label(base));
+        page.title = vec![format!("{relative}: {better} is better{clients}")];
         page.sheets[0].rule = Some(format!("--- {numbers}"));
         page.sheets.insert(0, sheet(&|row, at| row.show_ratio(at, base)));
         let lacks = rows.iter().filter_map(|row| row.lack(base));

@@ -84,7 +84,7 @@ fn workloads_stand_in_the_order_in_which_they_ran_with_numbers_over_those_of_the
 #[test]
 fn a_row_tells_its_clients_where_they_differ_and_long_labels_have_numbers() {
     let long = "my8044_rel_o2nofp.z12a_c32r128";
-    let steps = [
+    let steps = vec![
         of_workload(0, "insert", "my5651", 1, 10.0),
         of_workload(1, "insert", long, 1, 20.0),
         of_workload(2, "read", "my5651", 1, 10.0),
@@ -99,7 +99,7 @@ fn a_row_tells_its_clients_where_they_differ_and_long_labels_have_numbers() {
 
 #[test]
 fn a_group_beside_has_a_table_of_the_workloads_that_have_it() {
-    let mut steps = [
+    let mut steps = vec![
         of_workload(0, "load", "old", 1, 10.0),
         of_workload(1, "load", "new", 1, 10.0),
         of_workload(2, "read", "old", 1, 10.0),
