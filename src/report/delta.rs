@@ -95,22 +95,22 @@ pub(super) fn changes(tables: &[WorkloadTable], options: &Options) -> Result<Vec
     let sheets = std::iter::once(shown.sheet()).chain(records).collect();
     let [from, to] = [0, 1].map(|at| label(found[0].0.lines[at].label));
     let title = vec![format!("from {from} to {to}: change in percent, more being better")];
-    let mut page = shared(&found);
+    let mut page = shared(found.iter().map(|(table, _)| table));
     page.below.extend(no_ratio(found.iter().flat_map(|(_, pairs)| pairs)));
     Ok(vec![Page { title, sheets, ..page }])
 }
 
 /// Returns what stands below all workloads: the same of many is said once.
-fn shared(found: &[(WorkloadTable, Vec<Pair>)]) -> Page {
+pub(super) fn shared<'t, 's: 't>(tables: impl Iterator<Item = &'t WorkloadTable<'s>>) -> Page {
     let mut page = Page::default();
     let [mut short, mut full]: [Vec<(String, Vec<String>)>; 2] = Default::default();
-    for (table, _) in found {
+    for table in tables {
         let of = Page::default().footed(table);
         of.below.into_iter().for_each(|line| push_new(&mut page.below, line));
         of.notes.into_iter().for_each(|line| push_new(&mut page.notes, line));
         for (all, lines) in [(&mut short, of.conditions.short), (&mut full, of.conditions.full)] {
             for line in lines {
-                entry(all, line).push(escape::line(table.workload));
+                push_new(entry(all, line), escape::line(table.workload));
             }
         }
     }

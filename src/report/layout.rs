@@ -16,14 +16,13 @@ use super::notes::{
 };
 use super::options::Options;
 use super::page::Page;
-use super::ratio::{Ratio, Ratios};
+use super::ratio::{Ratio, Ratios, number_over_base};
 use super::table::{
-    Item, LabelRow, OF_ZERO, TableCell, WorkloadTable, is_comparable, merit, own_ratio, ratio,
-    speed,
+    Item, LabelRow, OF_ZERO, TableCell, WorkloadTable, is_comparable, merit, speed,
 };
 use super::tables::cell;
 use super::value::{self, PageValue, ratio_decimals};
-use super::{delta, hosts, settings, slo, suites, transactions};
+use super::{delta, hosts, settings, slo, suites, transactions, workloads};
 use crate::error::Result;
 use crate::summary::{Outage, Summary};
 use crate::terms::{self, Cell, Layout};
@@ -36,6 +35,7 @@ pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<P
     let slices = || tables.iter().flat_map(WorkloadTable::by_column).map(noted);
     match options.layout {
         Layout::Versions => Ok(plain(tables, options)),
+        Layout::Workloads => Ok(workloads::pages(tables, baseline)),
         Layout::List => Ok(list(&slices().collect::<Vec<WorkloadTable>>())),
         Layout::Peak => Ok(tables.iter().map(|table| peak(table)).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
@@ -515,10 +515,7 @@ fn cost_metrics() -> [Metric; COSTS.len()] {
 fn cost_ratios([base, line]: [&[Option<TableCell>]; 2], times: f64) -> Vec<Option<f64>> {
     let pairs = base.iter().zip(line).zip(cost_metrics());
     let of_pair = |((one, other), metric): ((&Option<TableCell>, &Option<TableCell>), Metric)| {
-        let pair = [one.as_ref()?, other.as_ref()?];
-        let of_medians = || ratio(pair[1].spread.median, pair[0].spread.median);
-        let turned = Ratio::between(pair, metric, times).map(|ratio| ratio.estimate());
-        turned.map(|turned| own_ratio(metric, turned)).or_else(of_medians)
+        number_over_base([one.as_ref()?, other.as_ref()?], metric, times)
     };
     pairs.map(of_pair).collect()
 }

@@ -54,6 +54,7 @@ mod tables;
 mod timeline;
 mod transactions;
 mod value;
+mod workloads;
 mod writers;
 
 pub(crate) use calibration::calibration;

@@ -10,7 +10,7 @@ use super::distinct::{Distinct, entry, push_new};
 use super::names::{NAMED_MAX, both_values, label, list_some, listed, value_instead};
 use super::note::{Footnotes, MARK, Note, grouped};
 use super::run::{Run, ending, imported_conditions, options_in_words};
-use super::table::{LabelRow, NO_RATIO, WorkloadTable, is_comparable, not_comparable};
+use super::table::{LabelRow, NO_RATIO, TableCell, WorkloadTable, is_comparable, not_comparable};
 use super::{escape, imported};
 use crate::error::{VALUE_MAX, clip, told_apart};
 use crate::judge::{
@@ -337,11 +337,11 @@ pub(crate) fn title(table: &WorkloadTable) -> String {
     let unit = table.metric.unit().2;
     let ratios =
         table.baseline.iter().map(|label| format!("; in brackets {}", related(table, label)));
-    format!("{}, {unit}{}{}", number_of(table), medians(table), ratios.collect::<String>())
+    format!("{}, {unit}{}{}", number_of(table), medians(table.cells()), ratios.collect::<String>())
 }
 
 pub(crate) fn title_of_ratios(table: &WorkloadTable, label: &str) -> String {
-    format!("{} {}{}", number_of(table), related(table, label), medians(table))
+    format!("{} {}{}", number_of(table), related(table, label), medians(table.cells()))
 }
 
 fn number_of(table: &WorkloadTable) -> String {
@@ -353,8 +353,8 @@ fn related(table: &WorkloadTable, label: &str) -> String {
     format!("relative to {}, {how}: higher is better", escape::line(label))
 }
 
-fn medians(table: &WorkloadTable) -> String {
-    let runs: BTreeSet<usize> = table.cells().map(|cell| cell.spread.n).collect();
+pub(crate) fn medians<'t>(cells: impl Iterator<Item = &'t TableCell<'t>>) -> String {
+    let runs: BTreeSet<usize> = cells.map(|cell| cell.spread.n).collect();
     let ends: BTreeSet<usize> = runs.first().into_iter().chain(runs.last()).copied().collect();
     if runs.last() > Some(&1) {
         format!("; medians of {} repeats", listed(&ends, " to "))
@@ -397,7 +397,12 @@ fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>,
 
 /// Words them for people: `8 tables x 20k rows, uniform keys, socket, 1 s warm-up + 6 s, in memory`.
 pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
-    let line = table.reference_line(has_steps)?;
+    joined(short_conditions(table).into_iter().map(Some), ", ")
+}
+
+/// Returns the parts of that text.
+pub(super) fn short_conditions(table: &WorkloadTable) -> Vec<String> {
+    let Some(line) = table.reference_line(has_steps) else { return Vec::new() };
     let shown = shown_conditions(line).filter_map(|(name, values)| {
         let values = values.iter().map(|(value, _)| match name.as_ref() {
             "rows" => value.parse().map_or_else(|_| clip(value, VALUE_MAX), units::count),
@@ -457,7 +462,7 @@ pub(crate) fn conditions_in_short(table: &WorkloadTable) -> Option<String> {
     let hosts = line.steps().map(|step| step.hosts.len()).max().filter(|hosts| *hosts > 0);
     let hosts = hosts.map(|hosts| counted(hosts as u64, "client host"));
     let usual = [tables, keys, statements, transport, hosts, times, arrival, class];
-    joined(usual.into_iter().chain(others), ", ")
+    usual.into_iter().chain(others).flatten().collect()
 }
 
 pub(crate) fn below(table: &WorkloadTable) -> Vec<String> {

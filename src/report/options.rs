@@ -52,7 +52,7 @@ impl Options {
         } else if !layout.has_metric() && !self.also.is_empty() {
             ("takes no second --metric", "it has its own columns: leave --metric out")
         } else if !layout.relates() && !layout.compares() && self.baseline.is_some() {
-            ("takes no --baseline", "--layout versions, relative and per-op do")
+            ("takes no --baseline", "--layout versions, workloads, relative and per-op do")
         } else {
             return Ok(());
         };

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::metric::Metric;
 use super::run::Run;
-use super::table::{LabelRow, TableCell, WorkloadTable, is_comparable, speed};
+use super::table::{LabelRow, TableCell, WorkloadTable, is_comparable, own_ratio, ratio, speed};
 use super::value::number;
 use crate::judge::thresholds::ALPHA;
 use crate::stats::{self, Shift};
@@ -99,6 +99,14 @@ impl Ratio {
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {
         self.log_interval().map(|(low, high)| (low.exp(), high.exp()))
     }
+}
+
+/// Returns number / number of the base, also where less is better; none of totals of unequal work.
+pub(super) fn number_over_base(pair: [&TableCell; 2], metric: Metric, times: f64) -> Option<f64> {
+    let turned = Ratio::between(pair, metric, times).map(|ratio| ratio.estimate());
+    let of_medians = || ratio(pair[1].spread.median, pair[0].spread.median);
+    let own = turned.map(|turned| own_ratio(metric, turned)).or_else(of_medians);
+    own.filter(|_| is_comparable(metric, pair))
 }
 
 /// Puts half of the least number above 0 of all runs in the place of each 0: it has a logarithm and ranks

@@ -513,20 +513,19 @@ fn tables(profile: &Profile, experiment: &Experiment) -> Result<Vec<Options>> {
     let (usual, mut tables) = (vec![Metric::default()], Vec::new());
     for layout in parse_names(profile, "layout", report.layout.as_ref(), layout)? {
         let metrics = if layout.has_metric() { &metrics } else { &usual };
+        let Some((metric, also)) = metrics.split_first() else { continue };
         for (from, to) in if layout.compares() { changes.clone() } else { vec![(None, None)] } {
-            let options = |metric: &Metric| Options {
+            tables.push(Options {
                 metric: *metric,
+                also: also.to_vec(),
                 layout,
-                baseline: from
-                    .clone()
-                    .or_else(|| report.baseline.clone().filter(|_| layout.relates())),
-                new: to.clone(),
+                baseline: from.or_else(|| report.baseline.clone().filter(|_| layout.relates())),
+                new: to,
                 order: order.clone(),
                 terminal: terminal(),
                 notes: Notes::Later,
                 ..Options::default()
-            };
-            tables.extend(metrics.iter().map(options));
+            });
         }
     }
     Ok(tables)

@@ -212,6 +212,8 @@ choices! {
     Layout = Versions {
         /// Clients across, one label a line
         Versions "versions";
+        /// One table for each metric: a row a workload, a column a label, relative and absolute
+        Workloads "workloads";
         /// A list for each number of clients, best first
         List "list";
         /// Absolute and relative to one label (--baseline, else the first)
@@ -264,6 +266,6 @@ impl Layout {
 
     /// Returns whether it relates all labels to one.
     pub(crate) fn relates(self) -> bool {
-        matches!(self, Layout::Versions | Layout::Relative | Layout::PerOp)
+        matches!(self, Layout::Versions | Layout::Workloads | Layout::Relative | Layout::PerOp)
     }
 }

@@ -351,6 +351,7 @@ fn layouts() {
             "outages",
             "suite",
             "settings",
+            "workloads --baseline 5.6.24",
         ] {
             let line = format!("report {kinds} --layout {layout}");
             let formats = if kinds == "closed" { &FORMATS[..] } else { &FORMATS[2..] };
@@ -369,6 +370,7 @@ fn layouts() {
         "report closed --layout list --metric p99",
         "report closed --layout relative --metric p99 --baseline 10.11",
         "report closed --layout per-op --baseline 10.11",
+        "report closed timed --layout workloads --metric natural --metric server-cpu",
         "report closed --layout peak --metric mean",
         "report older --layout per-op",
         "report older --layout settings",

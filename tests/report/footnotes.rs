@@ -268,6 +268,7 @@ fn no_layout_and_no_format_prints_it_without() {
     let signs = |text: &str, mark: &str| text.matches(mark).count();
     for layout in [
         Layout::Versions,
+        Layout::Workloads,
         Layout::List,
         Layout::Relative,
         Layout::Delta,

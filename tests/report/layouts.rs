@@ -567,7 +567,8 @@ fn every_layout_writes_every_format_of_hostile_labels() {
     steps[1].server.variables.insert(hostile.to_owned(), hostile.to_owned());
     steps[0].notes.insert("note".to_owned(), hostile.to_owned());
     for layout in
-        ["list", "relative", "delta", "overhead", "per-op", "peak", "settings"].map(layout)
+        ["workloads", "list", "relative", "delta", "overhead", "per-op", "peak", "settings"]
+            .map(layout)
     {
         for format in [Format::Text, Format::Markdown, Format::Csv, Format::Json] {
             let options = match layout {

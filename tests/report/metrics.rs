@@ -392,6 +392,7 @@ fn a_rate_has_three_digits_in_every_table_when_it_is_small() {
     let html = page(&of, &Options::default());
     for (what, text) in [
         ("versions", laid(Layout::Versions)),
+        ("workloads", laid(Layout::Workloads)),
         ("list", laid(Layout::List)),
         ("peak", laid(Layout::Peak)),
         ("relative", laid(Layout::Relative)),

@@ -19,6 +19,7 @@ mod pooling;
 mod same;
 mod spread;
 mod transactions;
+mod workloads;
 
 use crate::common::summaries::step;
 use loadgen::error::Error;
