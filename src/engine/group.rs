@@ -10,7 +10,7 @@ use super::{Counted, StepContext};
 use crate::error::Result;
 use crate::mysql::Tables;
 use crate::observe::{Cost, Ns, RecordedInterval, Timeline, seconds};
-use crate::plan::Step;
+use crate::plan::{Plan, Step};
 use crate::summary::TableOps;
 
 /// Compiles the jobs of all groups, the measured one first.
@@ -22,20 +22,27 @@ pub(super) fn compile_jobs(context: &StepContext<'_>) -> Result<Vec<Arc<Job>>> {
         threads: engine_threads(plan, step.clients),
         changes: RowChanges::default(),
     };
+    let beside: Vec<Plan> = plan.groups.iter().map(|group| plan.of_group(group)).collect();
+    let plans = std::iter::once(plan).chain(&beside);
+    let scripts: Vec<bool> = plans.map(|plan| plan.script.is_some()).collect();
     let changes = |at: usize| {
         let not_own = plan.workloads().enumerate().filter(|(other, _)| *other != at);
         let changes = row_changes(not_own.map(|(_, workload)| workload), &tables);
         // Nobody knows what a script writes.
-        RowChanges { any: changes.any || (at > 0 && plan.script.is_some()), ..changes }
+        let by_script =
+            scripts.iter().enumerate().any(|(other, is_script)| other != at && *is_script);
+        RowChanges { any: changes.any || by_script, ..changes }
     };
-    // Where others insert, nobody knows how many rows are there.
-    let tables = |at| Tables { held: tables.held.filter(|_| !changes(at).more), ..tables };
-    let mut jobs = vec![(Job::new(plan, context.spread, tables(0), step), None)];
-    for (at, group) in (1..).zip(&plan.groups) {
-        let plan = plan.of_group(group);
+    let tables_of = |at: usize| {
+        // A script names its tables itself, and the step's are those of the other groups.
+        let count = if scripts[at] { 0 } else { tables.count };
+        // Where others insert, nobody knows how many rows are there.
+        Tables { count, held: tables.held.filter(|_| !changes(at).more), ..tables }
+    };
+    let mut jobs = vec![(Job::new(plan, context.spread, tables_of(0), step), None)];
+    for (at, (group, plan)) in (1..).zip(plan.groups.iter().zip(&beside)) {
         let step = Step { clients: group.clients, rate: group.rate, ..*step };
-        let tables = tables(at);
-        let job = Job::new(&plan, plan.spread_over(tables.count)?, tables, &step);
+        let job = Job::new(plan, plan.spread_over(tables.count)?, tables_of(at), &step);
         jobs.push((job, Some(group.name.as_str())));
     }
     let mut all = Vec::with_capacity(jobs.len());
@@ -73,6 +80,10 @@ impl GroupSeen {
 
     pub(super) fn has_ended(&self) -> bool {
         self.running.is_empty()
+    }
+
+    pub(super) fn runs_in(&self, source: usize) -> bool {
+        self.running.contains(&source)
     }
 
     pub(super) fn end(&mut self, source: usize, counts: ThreadCounts) -> Vec<RecordedInterval> {
