@@ -119,8 +119,7 @@ fn an_op_may_take_as_long_as_its_own_limit() {
     let socket = server.socket.to_str().expect("a path");
     let file = results.dir().join("slow.sql").display().to_string();
     let words = "sql --ops 1 --op-timeout 30m --out";
-    let (code, said) =
-        ended(loadgen(words, &["-S", socket, "--file", &file], Some(results.dir())));
+    let (code, said) = ended(loadgen(words, &["-S", socket, "--file", &file], Some(results.dir())));
     assert_eq!(code, Some(0), "{said}");
     let step = &results.summaries()[0];
     assert_eq!((step.outcome, step.totals.ops), (Outcome::Completed, 1));

@@ -170,7 +170,8 @@ fn profile_measures_all_phases_on_the_same_tables() {
         .collect();
     steps.retain(|step| step["outcome"] == "completed");
     steps.sort_by_key(|step| step["started_at"].as_str().map(str::to_owned));
-    let names: Vec<&str> = steps.iter().filter_map(|step| step["workload"]["name"].as_str()).collect();
+    let names: Vec<&str> =
+        steps.iter().filter_map(|step| step["workload"]["name"].as_str()).collect();
     assert_eq!(names, PHASES);
     let ops = |step: &Value| step["totals"]["ops"].as_u64();
     // Of 8 tables: commits of 100, 50 and 5 rows; an ALTER TABLE each.
