@@ -1,5 +1,7 @@
-//! The verb for a script that is written for sysbench, and what reads the scripts of profiles.
+//! The verb for a script that is written for sysbench.
 
+#[cfg(not(feature = "lua"))]
+use super::scripts::no_lua;
 #[cfg(feature = "lua")]
 use super::shared::listen;
 use super::workload::WorkloadArgs;
@@ -8,18 +10,13 @@ use super::workload::{MeasureArgs, sweep};
 use crate::error::{Error, Result};
 #[cfg(feature = "lua")]
 use crate::hosts::ClientHosts;
-use crate::mysql::ServerLink;
 #[cfg(feature = "lua")]
 use crate::mysql::{Env, resolve};
-use crate::plan::Plan;
-use crate::plan::profile::script::ScriptPart;
-#[cfg(feature = "lua")]
-use crate::plan::value::{RowsOrAuto, Whole};
+use crate::plan::group::find_builtin;
 #[cfg(feature = "lua")]
 use crate::plan::{OnError, StatementMode};
 #[cfg(feature = "lua")]
 use crate::run::runtime;
-use crate::run::scripts::ReadScripts;
 #[cfg(feature = "lua")]
 use crate::sysbench::{Asked, NativeScript, Output};
 
@@ -46,21 +43,13 @@ pub(crate) struct LuaArgs {
     pub options: Vec<String>,
 }
 
-pub(super) fn lua(args: LuaArgs) -> Result<()> {
-    if let Some((key, why)) = args.workload.knobs.not_for_scripts() {
-        return Err(Error::usage(format!("--{key} is not for scripts"))
-            .hint(format!("{why}; its options follow --")));
-    }
+pub(super) fn lua(mut args: LuaArgs) -> Result<()> {
+    let knobs = args.workload.knobs.of_script(&find_builtin).map_err(|(key, why)| {
+        Error::usage(format!("--{key} is not for scripts"))
+            .hint(format!("{why}; its options follow --"))
+    });
+    args.workload.knobs = knobs?;
     run(args)
-}
-
-/// Reads the scripts that profiles name.
-pub(super) struct ProfileScripts;
-
-#[cfg(not(feature = "lua"))]
-fn no_lua() -> Error {
-    Error::usage("this loadgen was built without Lua")
-        .hint("cargo build without --no-default-features has it")
 }
 
 #[cfg(not(feature = "lua"))]
@@ -68,50 +57,10 @@ fn run(_: LuaArgs) -> Result<()> {
     Err(no_lua())
 }
 
-#[cfg(not(feature = "lua"))]
-impl ReadScripts for ProfileScripts {
-    fn plan(&self, _: &ScriptPart, _: &Plan) -> Result<Plan> {
-        Err(no_lua())
-    }
-
-    fn run_command(&self, _: &ScriptPart, _: (&str, u32), _: &ServerLink) -> Result<()> {
-        Err(no_lua())
-    }
-}
-
-#[cfg(feature = "lua")]
-impl ReadScripts for ProfileScripts {
-    fn plan(&self, script: &ScriptPart, plan: &Plan) -> Result<Plan> {
-        let asked = Asked {
-            threads: plan.clients_max(),
-            database: None,
-            text: plan.statements == StatementMode::Text,
-            goes_on: plan.policy.on_error != OnError::Abort,
-        };
-        let script = NativeScript::of_profile(script, asked)?;
-        let read = script.read(!plan.rates.is_empty())?;
-        Ok(script.plan(plan.clone(), read))
-    }
-
-    fn run_command(
-        &self,
-        script: &ScriptPart,
-        (name, threads): (&str, u32),
-        link: &ServerLink,
-    ) -> Result<()> {
-        let database = Some(link.target.database.as_str()).filter(|name| !name.is_empty());
-        let asked = Asked { threads, database, text: false, goes_on: false };
-        let script = NativeScript::of_profile(script, asked)?;
-        let target = link.target.clone();
-        runtime()?.block_on(script.run_command(name, target, Output::Stderr, &link.stop))
-    }
-}
-
 #[cfg(feature = "lua")]
 fn run(args: LuaArgs) -> Result<()> {
-    let LuaArgs { file, command, workload: mut args, options } = args;
-    let knobs = &mut args.knobs;
-    (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
+    let LuaArgs { file, command, workload: args, options } = args;
+    let knobs = &args.knobs;
     let asked = Asked {
         threads: knobs.clients().into_iter().max().unwrap_or(1),
         database: args.measure.connection.database.as_deref(),
@@ -142,7 +91,7 @@ fn measure(script: &NativeScript, args: WorkloadArgs) -> Result<()> {
     let knobs = &args.knobs;
     let is_paced = knobs.rate.is_some() || !knobs.slo.is_empty();
     let read = if args.measure.list { script.unread()? } else { script.read(is_paced)? };
-    sweep(script.workload(), args, |plan| script.plan(plan, read))
+    sweep(script.workload(), args, Some(read))
 }
 
 #[cfg(feature = "lua")]

@@ -6,6 +6,7 @@ mod import;
 mod lua;
 mod man;
 mod profile;
+mod scripts;
 mod shared;
 mod sql;
 mod summaries;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::lua::ProfileScripts;
+use super::scripts::ScriptReader;
 use super::shared::{ClientArgs, DisplayArgs, listen, summary_paths};
 use crate::error::{Error, Result, line};
 use crate::mysql::ConnectionArgs;
@@ -73,7 +73,8 @@ pub(super) fn run(args: RunArgs) -> Result<()> {
     let RunArgs { profile, overrides, list, seed, clients, display, label, connection } = args;
     let stop = &listen()?;
     let invocation = clients.invocation(&display, stop, overrides.out.clone())?;
-    let source = profile::Source { profile, connection, label, scripts: &ProfileScripts };
+    let source =
+        profile::Source { profile, connection, label, scripts: &ScriptReader { database: None } };
     profile::run(source, overrides, seed, list, invocation)
 }
 
@@ -190,7 +191,8 @@ pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     } = args;
     let paths = summary_paths(paths)?;
     let question = Question { metric, floor, repeats_max: args.max_repeats, ..Question::default() };
-    let source = profile::Source { profile, connection, label, scripts: &ProfileScripts };
+    let source =
+        profile::Source { profile, connection, label, scripts: &ScriptReader { database: None } };
     let recheck = Recheck { paths, source, programs, base, new, question, spread_max, list };
     recheck::run(&recheck, invocation)
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Arg, ArgMatches, Command};
 
+use super::scripts::ScriptReader;
 use super::shared::{ClientArgs, DisplayArgs, listen};
 use crate::error::{Error, Result};
 use crate::hosts::ClientHosts;
@@ -14,8 +15,9 @@ use crate::mysql::ConnectionArgs;
 use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec};
 use crate::plan::units::parse_count;
 use crate::plan::value::{RowsOrAuto, Whole};
-use crate::plan::{Plan, defaults, value};
+use crate::plan::{ReadScript, defaults, value};
 use crate::run::measure::{self, MeasureRequest};
+use crate::run::scripts::read_beside;
 use crate::run::steps::Job;
 use crate::run::{Place, print_data, random};
 use crate::sandbox::Spec;
@@ -155,14 +157,14 @@ impl MeasureArgs {
 }
 
 pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
-    sweep(workload, args, |plan| plan)
+    sweep(workload, args, None)
 }
 
-/// Measures a plan that `with_script` may change.
+/// Measures a workload, or a script instead; with `--list`, no script is run.
 pub(super) fn sweep(
     workload: Workload,
     args: WorkloadArgs,
-    with_script: impl FnOnce(Plan) -> Plan,
+    script: Option<ReadScript>,
 ) -> Result<()> {
     let mut knobs = args.knobs.clone();
     let own = !args.measure.sandbox.is_empty();
@@ -175,7 +177,15 @@ pub(super) fn sweep(
             .hint("another name: nothing is written over"));
     }
     // 53 bits: every reader of JSON reads the same number.
-    let mut plan = with_script(knobs.resolve(workload, random()? >> 11)?);
+    let plan = knobs.resolve(workload, random()? >> 11)?;
+    let mut plan = match script {
+        Some(script) => plan.run_script(script),
+        None => plan,
+    };
+    if !args.measure.list {
+        let database = args.measure.connection.database.as_deref();
+        read_beside(&ScriptReader { database }, &mut plan)?;
+    }
     if own {
         plan.tables = Some(plan.tables_or_default());
     }

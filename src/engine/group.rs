@@ -8,8 +8,9 @@ use super::job::{Job, OtherGroups, change_rows, engine_threads};
 use super::setup::{StepSetup, ThreadCounts};
 use super::{Counted, StepContext};
 use crate::error::Result;
+use crate::mysql::Tables;
 use crate::observe::{Cost, Ns, RecordedInterval, Timeline, seconds};
-use crate::plan::Step;
+use crate::plan::{Plan, Step};
 use crate::summary::TableOps;
 
 /// Compiles the jobs of all groups, the measured one first.
@@ -21,18 +22,22 @@ pub(super) fn compile_jobs(context: &StepContext<'_>) -> Result<Vec<Arc<Job>>> {
         threads: engine_threads(plan, step.clients),
         change_rows: false,
     };
-    let mut jobs = vec![(Job::new(plan, context.spread, tables, step), None)];
+    // A script names its tables itself, and the step's are those of the other groups.
+    let of_script = Tables { count: 0, ..tables };
+    let tables_of = |plan: &Plan| if plan.script.is_some() { of_script } else { tables };
+    let mut jobs = vec![(Job::new(plan, context.spread, tables_of(plan), step), None)];
     for group in &plan.groups {
         let plan = plan.of_group(group);
         let step = Step { clients: group.clients, rate: group.rate, ..*step };
-        let job = Job::new(&plan, plan.spread_over(tables.count)?, tables, &step);
+        let job = Job::new(&plan, plan.spread_over(tables.count)?, tables_of(&plan), &step);
         jobs.push((job, Some(group.name.as_str())));
     }
+    let scripts: Vec<bool> = jobs.iter().map(|(job, _)| job.plan.script.is_some()).collect();
     let mut all = Vec::with_capacity(jobs.len());
     for (at, (job, name)) in jobs.into_iter().enumerate() {
         let not_own = plan.workloads().enumerate().filter(|(other, _)| *other != at);
         // Nobody knows what a script writes.
-        others.change_rows = (at > 0 && plan.script.is_some())
+        others.change_rows = scripts.iter().enumerate().any(|(other, of)| other != at && *of)
             || change_rows(not_own.map(|(_, workload)| workload), &tables);
         let clients = job.step.clients;
         all.push(Arc::new(job.among(others, name, step)));
@@ -66,6 +71,10 @@ impl GroupSeen {
 
     pub(super) fn has_ended(&self) -> bool {
         self.running.is_empty()
+    }
+
+    pub(super) fn runs_in(&self, source: usize) -> bool {
+        self.running.contains(&source)
     }
 
     pub(super) fn end(&mut self, source: usize, counts: ThreadCounts) -> Vec<RecordedInterval> {

@@ -399,28 +399,43 @@ impl ScriptProgram {
     }
 }
 
-/// Runs the file and `init` of a script before its first step; the state lives until [`end_main`].
+/// Runs the file and `init` of each group's script before the first step; the states live until [`end_main`].
 pub(crate) async fn begin_main<'a>(
     plan: &'a Plan,
     server: (&'a ServerLink, &'a Inbox),
-) -> error::Result<Option<Runner<'a>>> {
-    let Some(script) = &plan.script else { return Ok(None) };
+) -> error::Result<Vec<Runner<'a>>> {
     if !plan.host_threads.is_empty() {
         share_unique((0, plan.host_threads.len() as u32 + 1));
     }
-    let vm = Vm::new(script, plan.seed, Box::new(say_line))?;
-    let ignored = plan.rules.ignored().unwrap_or(&NONE);
-    let mut main = Runner::new(vm.state(0)?, server, ignored, script.text_statements);
-    main.run(Entry::Chunk).await.map_err(Error::failed)?;
-    call(&mut main, "init").await?;
-    Ok(Some(main))
+    let measured = plan.script.iter().map(|script| (None, script, &plan.rules.after_error));
+    let read = plan.groups.iter().filter_map(|group| Some((group.name, group.read.as_ref()?)));
+    let beside = read.map(|(name, read)| (Some(name), &read.script, &read.after_error));
+    let mut all = Vec::new();
+    for (group, script, after_error) in measured.chain(beside) {
+        let vm = Vm::new(script, plan.seed, Box::new(say_line))?;
+        let ignored = after_error.ignored().unwrap_or(&NONE);
+        let mut main = Runner::new(vm.state(0)?, server, ignored, script.text_statements);
+        let begun = async {
+            main.run(Entry::Chunk).await.map_err(Error::failed)?;
+            call(&mut main, "init").await
+        };
+        begun.await.map_err(|error: Error| match group {
+            Some(name) => error.context(format!("group {name}")),
+            None => error,
+        })?;
+        all.push(main);
+    }
+    Ok(all)
 }
 
-/// Runs `done` after the last step.
-pub(crate) async fn end_main(main: Option<Runner<'_>>) -> error::Result<()> {
-    let Some(mut main) = main else { return Ok(()) };
-    let ended = call(&mut main, "done").await;
-    main.close().await;
+/// Runs `done` of each after the last step; returns the first error.
+pub(crate) async fn end_main(all: Vec<Runner<'_>>) -> error::Result<()> {
+    let mut ended = Ok(());
+    for mut main in all {
+        let done = call(&mut main, "done").await;
+        ended = ended.and(done);
+        main.close().await;
+    }
     ended
 }
 

@@ -52,8 +52,8 @@ impl SilenceWatch {
 }
 
 /// Names a thread of this process with the number of its clients.
-pub(super) fn name_thread(thread: usize, job: &Job) -> String {
-    let clients = job.clients_of(thread).len();
+pub(super) fn name_thread<'j>(thread: usize, jobs: impl Iterator<Item = &'j Job>) -> String {
+    let clients: usize = jobs.map(|job| job.clients_of(thread).len()).sum();
     format!("engine thread {thread} ({})", counted(clients as u64, "client"))
 }
 

@@ -140,7 +140,8 @@ fn setup(context: &StepContext<'_>) -> Result<(Vec<Arc<StepSetup>>, Channels)> {
     let of_group = |(group, job): (u8, &Arc<Job>)| {
         // Only the measured clients share a number of ops.
         let grants = if group == MEASURED { setup.grants.clone() } else { Vec::new() };
-        Arc::new(StepSetup { group, job: Arc::clone(job), grants, ..setup.clone() })
+        let (job, names) = (Arc::clone(job), Arc::default());
+        Arc::new(StepSetup { group, job, grants, names, ..setup.clone() })
     };
     Ok(((MEASURED..).zip(&jobs).map(of_group).collect(), channels))
 }
@@ -183,7 +184,7 @@ struct ObservedSoFar {
 impl ObservedSoFar {
     fn new(plan: &Plan, threads: usize) -> ObservedSoFar {
         let queues = vec![QueueLength::default(); threads];
-        let silence = SilenceWatch::new(plan.script.is_some(), threads);
+        let silence = SilenceWatch::new(plan.scripts().next().is_some(), threads);
         ObservedSoFar { queues, silence, ..ObservedSoFar::default() }
     }
 }
@@ -334,7 +335,8 @@ impl<'a> Running<'a> {
     /// Waits for an event. A script that computes and asks nothing tells none, and cannot be interrupted.
     async fn opening_event(&mut self) -> Result<Option<ThreadMessage>> {
         let event = self.channels.events.recv();
-        let Some(script) = &self.context.plan.script else { return Ok(event.await) };
+        let slowest = self.context.plan.scripts().max_by_key(|script| script.init_limit());
+        let Some(script) = slowest else { return Ok(event.await) };
         // A log-in has a time of its own.
         let limit =
             script.init_limit() + self.context.link.target.connect_timeout + limits::COURTESY;
@@ -523,7 +525,7 @@ impl<'a> Running<'a> {
                     counts.failures.name_host(&all.names[thread]);
                 }
                 let complete = self.groups[at].end(thread, *counts);
-                if group == MEASURED {
+                if !self.groups.iter().any(|group| group.runs_in(thread)) {
                     self.seen.silence.end(thread);
                 }
                 self.complete(group, &complete);
@@ -578,7 +580,7 @@ impl<'a> Running<'a> {
     fn leave_behind(&mut self, thread: Option<usize>) {
         let Some(thread) = thread else { return };
         let who = self.context.elsewhere.map_or_else(
-            || name_thread(thread, &self.setup.job),
+            || name_thread(thread, self.groups.iter().map(|group| &*group.setup.job)),
             |all| format!("an engine thread of {}", all.names[thread]),
         );
         self.channels.window.send_modify(|window| window.end = window.end.min(window.last));
@@ -708,7 +710,12 @@ impl<'a> Running<'a> {
         for (group, (job, counted, of, outages)) in self.context.plan.groups.iter().zip(measured) {
             // A thread has its usage with the last of its groups.
             counts.usage.extend(of.usage.iter().cloned());
-            add_entries(&mut counts.ledger, &of.ledger);
+            // A script has none.
+            if counts.ledger.is_empty() {
+                counts.ledger.clone_from(&of.ledger);
+            } else {
+                add_entries(&mut counts.ledger, &of.ledger);
+            }
             let (plan, step, spread, counts) = (job.plan.clone(), job.step, job.spread, of);
             let name = group.name;
             groups.push(MeasuredGroup { name, plan, step, spread, counted, counts, outages });

@@ -17,6 +17,7 @@ use crate::mysql::Tables;
 use crate::observe::{
     ClientUse, EventCounts, NamedOps, Ns, Paced, RecordedInterval, Times, host, seconds,
 };
+use crate::plan::script::UNFOLLOWED;
 use crate::plan::{Arrival, Group, Plan, ScriptIdentity, Spread, Step, StopAt, units};
 use crate::progress::Measuring;
 use crate::stats::{self, is_scarce};
@@ -53,7 +54,7 @@ pub(crate) fn workload(plan: &Plan, spread: Spread) -> summary::Workload {
         option_defaults: Some(options(|option| option.default)),
         transactions: Some(workload.definition()),
         unfollowed: match &plan.script {
-            Some(_) => Some("nobody knows the statements of a script".to_owned()),
+            Some(_) => Some(UNFOLLOWED.to_owned()),
             None => workload.unfollowed(),
         },
         script: plan.script.as_ref().map(|script| describe(&script.identity)),
@@ -171,6 +172,29 @@ fn latency(counted: &Counted, counts: &ThreadCounts, of_script: bool) -> summary
     }
 }
 
+/// Lists the ops that a script gave a name, by name.
+fn transactions(counted: &Counted, counts: &ThreadCounts) -> Vec<summary::Transaction> {
+    let window = &counted.timeline.window;
+    let mut errors = counts.failures.list_named();
+    // One may have errors alone; one of the warm-up alone is not there.
+    let mut all: BTreeMap<String, NamedOps> =
+        errors.keys().map(|name| (name.clone(), NamedOps::new(name))).collect();
+    let used = window.named.iter().filter(|of| of.ops + of.retried + of.service.count() > 0);
+    all.extend(used.map(|of| (of.name.clone(), of.clone())));
+    let transaction = |of: NamedOps| summary::Transaction {
+        ops: of.ops,
+        tps: per_s(of.ops, counted.measured_s),
+        errors: errors.remove(&of.name).unwrap_or_default(),
+        retried: window.events.as_ref().map(|_| of.retried),
+        latency: summary::TransactionLatency {
+            service: of.service.distribution(),
+            response: counts.paced.map(|_| of.response.unwrap_or_default().distribution()),
+        },
+        name: of.name,
+    };
+    all.into_values().map(transaction).collect()
+}
+
 pub(crate) fn describe_group(group: &MeasuredGroup) -> summary::Group {
     let MeasuredGroup { plan, step, counted, counts, .. } = group;
     summary::Group {
@@ -182,7 +206,8 @@ pub(crate) fn describe_group(group: &MeasuredGroup) -> summary::Group {
         think_s: plan.think.map(|think| think.as_secs_f64()),
         measured_s: counted.measured_s,
         totals: totals(counted, counts),
-        latency: latency(counted, counts, false),
+        latency: latency(counted, counts, plan.script.is_some()),
+        transactions: transactions(counted, counts),
         outages: group.outages.clone(),
     }
 }
@@ -197,27 +222,8 @@ impl MeasuredStep {
         latency(&self.counted, &self.counts, of_script)
     }
 
-    /// Lists the ops that a script gave a name, by name.
     pub(crate) fn transactions(&self) -> Vec<summary::Transaction> {
-        let window = &self.counted.timeline.window;
-        let mut errors = self.counts.failures.list_named();
-        // One may have errors alone; one of the warm-up alone is not there.
-        let mut all: BTreeMap<String, NamedOps> =
-            errors.keys().map(|name| (name.clone(), NamedOps::new(name))).collect();
-        let used = window.named.iter().filter(|of| of.ops + of.retried + of.service.count() > 0);
-        all.extend(used.map(|of| (of.name.clone(), of.clone())));
-        let transaction = |of: NamedOps| summary::Transaction {
-            ops: of.ops,
-            tps: per_s(of.ops, self.counted.measured_s),
-            errors: errors.remove(&of.name).unwrap_or_default(),
-            retried: window.events.as_ref().map(|_| of.retried),
-            latency: summary::TransactionLatency {
-                service: of.service.distribution(),
-                response: self.counts.paced.map(|_| of.response.unwrap_or_default().distribution()),
-            },
-            name: of.name,
-        };
-        all.into_values().map(transaction).collect()
+        transactions(&self.counted, &self.counts)
     }
 
     pub(crate) fn share(&self, host_cores: u32, ceiling: Option<Ceiling>) -> summary::Share {

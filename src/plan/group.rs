@@ -9,15 +9,19 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::value::{CLIENTS_MAX, Length, OptionValue, Rates, Whole};
+use super::script::{ReadScript, ScriptFile, ScriptOptions, ScriptPart, ScriptValue, workload_of};
+use super::value::{
+    CLIENTS_MAX, Length, OptionValue, Rates, RowCount, Scale, Whole, serialize_display,
+};
 use crate::error::{Error, Result};
 use crate::terms::units::duration;
 use crate::terms::{Arrival, Choice as _, GroupName, StatementMode, clients, joined};
-use crate::workload::{Schema, Workload, builtin, named, script_of_file};
+use crate::workload::{Distribution, Schema, Workload, builtin, named, script_of_file};
 
 /// The most groups beside the measured one: each costs every engine thread a little.
 const GROUPS_MAX: usize = 8;
-const KEYS: &str = "name, clients, rate, arrival, think, sql and the workload's options";
+const KEYS: &str =
+    "name, clients, rate, arrival, think, sql, lua and the options of its workload or script";
 const EXAMPLE: &str = "--beside update-index,clients=4,rate=200";
 
 /// Finds a workload by its name; the error lists those that there are.
@@ -34,12 +38,24 @@ pub struct Group {
     pub rate: Option<f64>,
     pub arrival: Arrival,
     pub think: Option<Duration>,
+    #[serde(serialize_with = "serialize_display")]
+    pub distribution: Distribution,
     pub statements: StatementMode,
+    /// Its clients run it instead of the workload; no other host has it.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptPart>,
+    #[serde(skip)]
+    pub read: Option<ReadScript>,
 }
 
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}, {}", self.name, self.workload.name, clients(self.clients))?;
+        write!(f, "{}: ", self.name)?;
+        match &self.script {
+            Some(script) => write!(f, "script {}", script.file)?,
+            None => f.write_str(&self.workload.name)?,
+        }
+        write!(f, ", {}", clients(self.clients))?;
         if let Some(rate) = self.rate {
             write!(f, " at {rate}/s, {}", self.arrival)?;
         }
@@ -55,8 +71,10 @@ pub struct GroupKnobs {
     pub workload: Option<String>,
     /// A file of SQL statements, beside the profile's, instead of a workload: they are one operation
     pub sql: Option<PathBuf>,
-    /// A script is refused beside: measure it, and let a workload run beside it
+    /// A Lua script of sysbench's instead of a workload, as the run's
     pub lua: Option<String>,
+    #[serde(skip)]
+    pub file: Option<ScriptFile>,
     /// Its name in the summary, in gates and in metrics: `writer.p99<50ms` [default: that of the workload or the file]
     pub name: Option<GroupName>,
     /// Concurrent clients in all steps [default: 1]
@@ -67,8 +85,10 @@ pub struct GroupKnobs {
     pub arrival: Option<Arrival>,
     /// As the run's, without `rate`
     pub think: Option<Length<1>>,
-    /// The workload's options: `{ range_size = 10 }`
-    pub options: BTreeMap<String, OptionValue>,
+    /// The options of its workload or script: `{ range_size = 10 }`
+    pub options: ScriptOptions,
+    /// Those of a script's options that `--scale` makes smaller, down to 1
+    pub scaled_options: BTreeMap<String, RowCount>,
 }
 
 impl FromStr for GroupKnobs {
@@ -111,34 +131,36 @@ impl GroupKnobs {
             }
             "think" => self.think = Some(value.parse()?),
             option => {
-                let value = value.parse().map_err(|_| format!("there are {KEYS}"))?;
-                self.options.insert(option.replace('-', "_"), value);
+                self.options.0.push((option.to_owned(), ScriptValue::Text(value.to_owned())));
             }
         }
         Ok(())
     }
 
-    fn resolve(&self, find: &Find<'_>, statements: Option<StatementMode>) -> Result<Group> {
-        if self.lua.is_some() {
-            return Err(Error::usage("lua: a script does not run beside others yet")
-                .hint("loadgen lua FILE --beside … measures a script, with a workload or sql=FILE beside it"));
+    /// Adds the options of a script that are smaller at this scale.
+    pub(super) fn scale(&mut self, scale: Scale) -> std::result::Result<(), String> {
+        let scaled = std::mem::take(&mut self.scaled_options);
+        if self.lua.is_none() && !scaled.is_empty() {
+            return Err("scaled_options are those of a script".to_owned());
         }
-        let workload = match (&self.workload, &self.sql) {
-            (Some(name), None) => find(name)?,
-            (None, Some(path)) if path.as_os_str() != "-" => script_of_file(path, "sql=")?,
-            _ => return Err(Error::usage("a group has a workload or sql=FILE").hint(EXAMPLE)),
+        self.options.add(&scaled, scale)
+    }
+
+    fn resolve(&self, find: &Find<'_>, (distribution, statements): Usual) -> Result<Group> {
+        let (workload, script) = match (&self.workload, &self.sql, &self.lua) {
+            (Some(name), None, None) => (self.with_options(find(name)?)?, None),
+            (None, Some(path), None) if path.as_os_str() != "-" => {
+                (self.with_options(script_of_file(path, "sql=")?)?, None)
+            }
+            (None, None, Some(path)) if path != "-" => {
+                let file = self.file.clone().unwrap_or_else(|| ScriptFile::of_path(path));
+                (workload_of(path), Some(ScriptPart::new(file, self.options.clone())))
+            }
+            _ => {
+                let text = "a group has a workload, sql=FILE or lua=FILE";
+                return Err(Error::usage(text).hint(EXAMPLE));
+            }
         };
-        if let Some(name) = self.options.keys().find(|name| !workload.options.contains_key(*name)) {
-            let own = joined(workload.options.keys().map(|known| Some(known.clone())), ", ");
-            let own = own.map_or_else(
-                || "it has no options".to_owned(),
-                |own| format!("its options: {own}"),
-            );
-            return Err(Error::usage(format!("{} has no option '{name}'", workload.name))
-                .hint(format!("there are {KEYS}; {own}")));
-        }
-        let options = self.options.iter().map(|(name, value)| (name.clone(), value.0)).collect();
-        let workload = workload.with_options(&options)?;
         let rate = match self.rate.as_ref().map(|rates| rates.0.as_slice()) {
             None => None,
             Some([one]) => Some(*one),
@@ -156,32 +178,55 @@ impl GroupKnobs {
             return Err(Error::usage("think is for a closed loop, and a rate makes an open one")
                 .hint("either think, or rate"));
         }
+        let name = workload.name.strip_suffix(".lua").unwrap_or(&workload.name);
         let usual = if workload.defines() { StatementMode::Text } else { StatementMode::Prepared };
         Ok(Group {
-            name: self.name.unwrap_or_else(|| GroupName::from_text(&workload.name)),
+            name: self.name.unwrap_or_else(|| GroupName::from_text(name)),
             clients: self.clients.map_or(1, Whole::small),
             rate,
             arrival: self.arrival.unwrap_or_default(),
             think: self.think.map(|think| think.0),
+            distribution,
             statements: statements.unwrap_or(usual),
+            script,
+            read: None,
             workload,
         })
+    }
+
+    fn with_options(&self, workload: Workload) -> Result<Workload> {
+        let known = joined(workload.options.keys().map(|known| Some(known.clone())), ", ");
+        let refused = |what: String| {
+            let own = known.as_ref().map(|own| format!("its options: {own}"));
+            let own = own.unwrap_or_else(|| "it has no options".to_owned());
+            Error::usage(what).hint(format!("there are {KEYS}; {own}"))
+        };
+        let mut options = BTreeMap::new();
+        for (name, value) in &self.options.0 {
+            let plain = name.replace('-', "_");
+            if !workload.options.contains_key(&plain) {
+                return Err(refused(format!("{} has no option '{name}'", workload.name)));
+            }
+            let value = value.to_word().parse::<OptionValue>();
+            options.insert(plain, value.map_err(|what| refused(format!("{name}: {what}")))?.0);
+        }
+        workload.with_options(&options)
     }
 }
 
 /// Lists the schemas of the tables that groups name; what is wrong with them is said when they are resolved.
 pub(crate) fn schemas(all: &[GroupKnobs], find: &Find<'_>) -> Vec<Schema> {
-    let groups = all.iter().filter_map(|knobs| knobs.resolve(find, None).ok());
+    let usual = (Distribution::Uniform, None);
+    let groups = all.iter().filter_map(|knobs| knobs.resolve(find, usual).ok());
     let named = groups.filter(|group| group.workload.names_tables());
     named.map(|group| group.workload.schema).collect()
 }
 
+/// The distribution of keys, and how all statements are sent if a flag says so.
+type Usual = (Distribution, Option<StatementMode>);
+
 /// Makes the groups of a plan; errors name the part.
-pub(super) fn resolve(
-    all: &[GroupKnobs],
-    find: &Find<'_>,
-    statements: Option<StatementMode>,
-) -> Result<Vec<Group>> {
+pub(super) fn resolve(all: &[GroupKnobs], find: &Find<'_>, usual: Usual) -> Result<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     if all.len() > GROUPS_MAX {
         return Err(Error::usage(format!(
@@ -190,7 +235,7 @@ pub(super) fn resolve(
         )));
     }
     for (number, knobs) in (1..).zip(all) {
-        let group = knobs.resolve(find, statements);
+        let group = knobs.resolve(find, usual);
         let group = group.map_err(|error| error.context(format!("group {number} beside")))?;
         if groups.iter().any(|known| known.name == group.name) {
             return Err(Error::usage(format!("two groups beside have the name '{}'", group.name))
@@ -207,7 +252,7 @@ pub(crate) fn find_builtin(name: &str) -> Result<Workload> {
         let known = builtin().into_iter().map(|workload| Some(workload.name));
         let known = joined(known, ", ").unwrap_or_default();
         Error::usage(format!("no workload '{name}'"))
-            .hint(format!("there are {known}; sql=FILE is one of your own"))
+            .hint(format!("there are {known}; sql=FILE or lua=FILE is one of your own"))
     })
 }
 
@@ -218,7 +263,7 @@ mod tests {
     fn groups(all: &[&str]) -> Result<Vec<Group>> {
         let knobs: std::result::Result<Vec<GroupKnobs>, String> =
             all.iter().map(|text| text.parse()).collect();
-        resolve(&knobs.map_err(Error::usage)?, &find_builtin, None)
+        resolve(&knobs.map_err(Error::usage)?, &find_builtin, (Distribution::Uniform, None))
     }
 
     #[test]
@@ -227,7 +272,11 @@ mod tests {
         let of_flag: GroupKnobs = text.parse().expect("a group");
         let file = "workload = 'read-write'\nname = 'writer'\nclients = 4\nrate = '1k'\n\
                     arrival = 'uniform'\noptions = { range_size = 7 }";
-        assert_eq!(of_flag, toml::from_str(file).expect("a group"));
+        let of_file: GroupKnobs = toml::from_str(file).expect("a group");
+        let usual = (Distribution::Uniform, None);
+        let all =
+            [of_flag, of_file].map(|knobs| knobs.resolve(&find_builtin, usual).expect("a group"));
+        assert_eq!(all[0], all[1]);
         let group = groups(&[text]).expect("a plan").remove(0);
         assert_eq!((group.name.as_str(), group.clients, group.rate), ("writer", 4, Some(1000.0)));
         assert_eq!(
@@ -253,9 +302,11 @@ mod tests {
             ("update-index,speed=4", "no option 'speed'"),
             ("update-index,speed=fast", "name, clients, rate"),
             ("update-indx", "update-index"),
-            ("clients=4", "workload or sql"),
-            ("update-index,sql=a.sql", "workload or sql"),
-            ("lua=a.lua", "script"),
+            ("read-only,range_size=x", "range_size: "),
+            ("clients=4", "sql=FILE or lua"),
+            ("update-index,sql=a.sql", "sql=FILE or lua"),
+            ("sql=a.sql,lua=a.lua", "sql=FILE or lua"),
+            ("lua=-", "sql=FILE or lua"),
             ("sql=/nonexistent/a.sql", "/nonexistent/a.sql"),
         ] {
             let error = groups(&[text]).expect_err(text).render();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::group::{Find, GroupKnobs, find_builtin, resolve};
+use super::group::{Find, GroupKnobs, find_builtin, resolve, schemas};
 use super::value::{
     CharsetName, Clients, ErrorsMax, InsertBytes, Length, Names, OpCount, OptionValue, Phase,
     Rates, Repeats, RowCount, RowsOrAuto, TableCount, Threads, Whole, command, named,
@@ -201,22 +201,31 @@ impl Knobs {
         self.clients.as_ref().map_or_else(|| vec![1], |clients| clients.0.clone())
     }
 
-    /// Finds a setting that a script decides by itself: its key, and who says it instead.
-    pub(crate) fn not_for_scripts(&self) -> Option<(&'static str, &'static str)> {
+    /// Makes those of a script, which has tables of its own. Refuses a setting that it decides by itself, unless it
+    /// is for the tables of groups beside: names the key, and who says it instead.
+    pub(crate) fn of_script(&self, find: &Find<'_>) -> Result<Knobs, (&'static str, &'static str)> {
         let by_option = "an option of the script may say it";
         let of_prepare = "it reads the tables of loadgen prepare";
+        let no_tables = schemas(&self.groups, find).is_empty();
         let rows = self.rows.as_ref().is_some_and(|rows| rows.0.is_some());
         let spread = self.spread.is_some_and(|spread| spread != SpreadChoice::default());
         let keys = self.distribution.is_some_and(|keys| keys != Distribution::Uniform);
         let all = [
-            (self.tables.is_some(), "tables", by_option),
-            (rows, "rows", by_option),
             (spread, "spread", "the script chooses the table"),
-            (keys, "distribution", "rand-type among its options says it"),
-            (self.warm == Some(Warm::Pool), "warm", of_prepare),
-            (self.ahi == Some(Ahi::Warm), "ahi", of_prepare),
+            (no_tables && self.tables.is_some(), "tables", by_option),
+            (no_tables && rows, "rows", by_option),
+            (no_tables && keys, "distribution", "rand-type among its options says it"),
+            (no_tables && self.warm == Some(Warm::Pool), "warm", of_prepare),
+            (no_tables && self.ahi == Some(Ahi::Warm), "ahi", of_prepare),
         ];
-        all.into_iter().find(|(is_given, ..)| *is_given).map(|(_, key, why)| (key, why))
+        if let Some((_, key, why)) = all.into_iter().find(|(is_given, ..)| *is_given) {
+            return Err((key, why));
+        }
+        let mut knobs = self.clone();
+        if no_tables {
+            (knobs.tables, knobs.rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
+        }
+        Ok(knobs)
     }
 
     /// `seed` is for keys without a seed. Refuses knobs that contradict each other, or the workload.
@@ -242,7 +251,8 @@ impl Knobs {
             let text = "--think is a pause of a closed loop, and a rate makes an open one";
             return Err(("think", Error::usage(text).hint("either --think, or --rate and --slo")));
         }
-        let groups = resolve(&self.groups, find, self.statements);
+        let distribution = self.distribution.unwrap_or(Distribution::Uniform);
+        let groups = resolve(&self.groups, find, (distribution, self.statements));
         // Statements that use new tables cannot be prepared before these exist.
         let mode = if workload.defines() { StatementMode::Text } else { StatementMode::Prepared };
         let plan = Plan {
@@ -258,7 +268,7 @@ impl Knobs {
             think: self.think.map(|think| think.0),
             repeats: self.repeat.map_or(1, Whole::small),
             order: self.order.unwrap_or_default(),
-            distribution: self.distribution.unwrap_or(Distribution::Uniform),
+            distribution,
             statements: self.statements.unwrap_or(mode),
             seed: self.seed.map_or(seed, |seed| seed.0),
             engine_threads: self.engine_threads.map(Whole::small),

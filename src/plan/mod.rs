@@ -17,14 +17,14 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::group::Group;
 pub use self::rules::{AfterError, AtEnd, Ignored, Rules};
 pub use self::script::{
-    RandType, Script, ScriptIdentity, ScriptLine, ScriptLog, ScriptRandom, ScriptValue,
+    RandType, ReadScript, Script, ScriptIdentity, ScriptLine, ScriptLog, ScriptRandom, ScriptValue,
 };
-use self::value::{ErrorsMax, Scale};
+use self::value::{ErrorsMax, Scale, serialize_display};
 use crate::error::{Error, Result};
 use crate::terms::{self, Cell, Class, Gate, GroupName};
 pub use crate::terms::{
@@ -94,13 +94,6 @@ pub struct Plan {
     /// Those beside the measured clients. Skipped if there are none: older resume keys stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
-}
-
-fn serialize_display<T: fmt::Display, S: Serializer>(
-    value: &T,
-    to: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    to.collect_str(value)
 }
 
 fn parse<'de, T, D>(from: D) -> std::result::Result<T, D::Error>
@@ -265,9 +258,23 @@ impl Plan {
         self.workloads().any(Workload::writes)
     }
 
+    /// Lists the scripts that were read, that of the measured clients first.
+    pub(crate) fn scripts(&self) -> impl Iterator<Item = &Arc<Script>> {
+        let beside = self.groups.iter().filter_map(|group| Some(&group.read.as_ref()?.script));
+        self.script.iter().chain(beside)
+    }
+
     /// Returns why verify cannot judge by the ledger of such a run, if so.
     pub(crate) fn unfollowed(&self) -> Option<String> {
-        self.workloads().find_map(Workload::unfollowed)
+        let known = self.workloads().find_map(Workload::unfollowed);
+        known.or_else(|| self.scripts().next().map(|_| script::UNFOLLOWED.to_owned()))
+    }
+
+    /// Has the measured clients run a script instead of the workload.
+    pub(crate) fn run_script(self, read: ReadScript) -> Plan {
+        let ReadScript { script, after_error, distribution, statements } = read;
+        let rules = Rules { after_error, ..self.rules };
+        Plan { script: Some(script), rules, distribution, statements, ..self }
     }
 
     pub(crate) fn is_built_in(&self) -> bool {
@@ -318,12 +325,13 @@ impl Plan {
         let by_ops = self.stop.ops().is_some();
         let grace = Some(limits::DRAIN);
         let at_end = if by_ops { AtEnd::Finish { grace } } else { AtEnd::Drain };
-        Plan {
+        let plan = Plan {
             workload: group.workload.clone(),
             clients: vec![group.clients],
             rates: group.rate.into_iter().collect(),
             arrival: group.arrival,
             think: group.think,
+            distribution: group.distribution,
             statements: group.statements,
             spread: SpreadChoice::Auto,
             stop: if by_ops { StopAt::Time(limits::PHASE_MAX) } else { self.stop },
@@ -331,6 +339,10 @@ impl Plan {
             script: None,
             groups: Vec::new(),
             ..self.clone()
+        };
+        match &group.read {
+            Some(read) => plan.run_script(read.clone()),
+            None => plan,
         }
     }
 
@@ -355,6 +367,10 @@ impl Plan {
                 let text = "--spread pinned: with --table-each no client keeps to one table";
                 return Err(Error::usage(text).hint("leave one of the two away"));
             }
+            return Ok(Spread::Random);
+        }
+        if self.script.is_some() && tables > 0 {
+            // The tables are those of groups beside.
             return Ok(Spread::Random);
         }
         let odd = self.clients.iter().find(|clients| **clients % tables.max(1) != 0);
@@ -409,6 +425,7 @@ impl Plan {
     pub(crate) fn list(&self, seed_is_random: bool, each: u32) -> Vec<(&'static str, String)> {
         let workload = &self.workload;
         let mut lines = vec![("workload", workload.name.clone())];
+        lines.extend(self.script.iter().map(|script| ("script", script.path.clone())));
         let option =
             |(name, setting): (&String, &Setting)| format!("{name} = {}", setting.display_value());
         lines.extend(workload.options.iter().map(|setting| ("option", option(setting))));

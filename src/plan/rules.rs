@@ -96,6 +96,15 @@ impl fmt::Display for Ignored {
     }
 }
 
+impl AfterError {
+    pub(crate) fn ignored(&self) -> Option<&Ignored> {
+        match self {
+            AfterError::Policy => None,
+            AfterError::Restart(ignored) => Some(ignored),
+        }
+    }
+}
+
 impl Rules {
     pub fn loadgen() -> Rules {
         Rules {
@@ -140,10 +149,7 @@ impl Rules {
     }
 
     pub(crate) fn ignored(&self) -> Option<&Ignored> {
-        match &self.after_error {
-            AfterError::Policy => None,
-            AfterError::Restart(ignored) => Some(ignored),
-        }
+        self.after_error.ignored()
     }
 }
 

@@ -7,11 +7,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
+use toml::Value;
 
-use super::limits;
+use super::value::{RowCount, Scale, as_flag};
+use super::{AfterError, Distribution, StatementMode, limits};
 use crate::error::{Error, Result};
 use crate::workload::{Workload, named};
 
+/// The reason that verify cannot judge by the ledger of a script.
+pub(crate) const UNFOLLOWED: &str = "nobody knows the statements of a script";
 /// Upper limit on the bytes of a script's files that go to other hosts: a line of theirs has room for them.
 const AWAY_MAX: usize = 16 << 20;
 
@@ -167,12 +171,171 @@ impl fmt::Debug for Script {
     }
 }
 
+/// The options of a script by name, as they are spelled. Their texts may be passwords.
+#[derive(Clone, Default, PartialEq, Deserialize)]
+#[serde(try_from = "BTreeMap<String, Value>")]
+pub struct ScriptOptions(pub Vec<(String, ScriptValue)>);
+
+impl TryFrom<BTreeMap<String, Value>> for ScriptOptions {
+    type Error = String;
+
+    fn try_from(table: BTreeMap<String, Value>) -> std::result::Result<ScriptOptions, String> {
+        let read = |(name, value): (String, Value)| {
+            let value = match value {
+                Value::Boolean(on) => ScriptValue::Switch(on),
+                Value::Integer(number) => integer(number.into()),
+                Value::Float(number) => ScriptValue::Number(number),
+                Value::String(text) => ScriptValue::Text(text),
+                Value::Array(items) => {
+                    let items = items.iter().map(as_flag).collect::<std::result::Result<_, _>>();
+                    ScriptValue::List(items.map_err(|what| format!("{name}: {what}"))?)
+                }
+                Value::Table(_) | Value::Datetime(_) => {
+                    return Err(format!("{name}: a number, a text, a switch or a list is wanted"));
+                }
+            };
+            Ok((name, value))
+        };
+        table.into_iter().map(read).collect::<std::result::Result<_, _>>().map(ScriptOptions)
+    }
+}
+
+impl fmt::Debug for ScriptOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl ScriptOptions {
+    /// Lists them as the words of a command line.
+    #[cfg(feature = "lua")]
+    pub(crate) fn words(&self) -> Vec<String> {
+        self.0.iter().map(|(name, value)| format!("--{name}={}", value.to_word())).collect()
+    }
+
+    /// Adds numbers at their scale; refuses one that is there.
+    pub(super) fn add(
+        &mut self,
+        scaled: &BTreeMap<String, RowCount>,
+        scale: Scale,
+    ) -> std::result::Result<(), String> {
+        for (name, count) in scaled {
+            if self.0.iter().any(|(other, _)| plain(other) == plain(name)) {
+                return Err(format!("{name} is among options, too: it has one value"));
+            }
+            self.0.push((name.clone(), integer(scale.count(count.0, 1).into())));
+        }
+        Ok(())
+    }
+
+    pub(super) fn only(&self, names: &[String]) -> Vec<(String, ScriptValue)> {
+        let is_named = |known: &str| names.iter().any(|name| plain(name) == plain(known));
+        self.0.iter().filter(|(name, _)| is_named(name)).cloned().collect()
+    }
+}
+
+/// Takes one that a double does not hold as its text.
+fn integer(number: i128) -> ScriptValue {
+    let exact = number.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS;
+    if exact { ScriptValue::Number(number as f64) } else { ScriptValue::Text(number.to_string()) }
+}
+
+fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptFile {
+    /// An absolute path; the name of a script that the program carries.
+    pub path: String,
+    /// The text of a script that the program carries.
+    pub text: Option<&'static str>,
+    pub sha256: String,
+}
+
+impl fmt::Display for ScriptFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.text {
+            Some(_) => write!(f, "{} inside the program", self.path),
+            None => f.write_str(&self.path),
+        }
+    }
+}
+
+impl ScriptFile {
+    /// Makes that of a path, which nobody has looked for.
+    pub(super) fn of_path(path: &str) -> ScriptFile {
+        ScriptFile { path: path.to_owned(), text: None, sha256: String::new() }
+    }
+
+    pub(super) fn identity(&self, options: &[(String, ScriptValue)]) -> ScriptIdentity {
+        let file = (self.name().to_owned(), self.sha256.clone());
+        ScriptIdentity::new(vec![file], options)
+    }
+
+    /// Returns its name, without directories.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+}
+
+/// The script of a run or of a group beside, with its options at this scale. Nobody has read it yet.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScriptPart {
+    #[serde(skip)]
+    pub file: ScriptFile,
+    #[serde(skip)]
+    pub options: ScriptOptions,
+    /// Tells cells apart.
+    pub identity: ScriptIdentity,
+    /// The identity of the data that its `prepare` makes; None where loadgen makes none.
+    #[serde(skip)]
+    pub data: Option<ScriptData>,
+}
+
+impl ScriptPart {
+    pub(super) fn new(file: ScriptFile, options: ScriptOptions) -> ScriptPart {
+        ScriptPart { identity: file.identity(&options.0), file, options, data: None }
+    }
+}
+
+/// A script as it was read, and what it decides in the plan of its clients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadScript {
+    pub script: Arc<Script>,
+    pub after_error: AfterError,
+    pub distribution: Distribution,
+    pub statements: StatementMode,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScriptData {
+    pub identity: ScriptIdentity,
+    /// True if its `cleanup` and `prepare` may replace what was written to.
+    pub refill: bool,
+    /// Threads of a `prepare` that runs in all of them; None for the default.
+    #[serde(skip)]
+    pub jobs: Option<u32>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ScriptValue {
     Switch(bool),
     Number(#[serde(serialize_with = "write_bits", deserialize_with = "read_bits")] f64),
     Text(String),
     List(Vec<String>),
+}
+
+impl ScriptValue {
+    /// Returns it as a command line has it.
+    pub(crate) fn to_word(&self) -> String {
+        match self {
+            ScriptValue::Switch(on) => if *on { "on" } else { "off" }.to_owned(),
+            ScriptValue::Number(number) => number.to_string(),
+            ScriptValue::Text(text) => text.clone(),
+            ScriptValue::List(items) => items.join(","),
+        }
+    }
 }
 
 /// Writes a number by its bits: JSON has neither infinity nor NaN.
@@ -260,5 +423,17 @@ mod tests {
         assert!(script.check_away().is_ok());
         script.files[0].1 = vec![b' '; AWAY_MAX];
         assert!(script.check_away().is_err());
+    }
+
+    #[test]
+    fn integers_of_options_keep_all_digits() {
+        for number in [0, -7, 1 << 53, (1 << 53) + 1, i64::MAX, i64::MIN] {
+            let text = match integer(number.into()) {
+                ScriptValue::Number(number) => number.to_string(),
+                ScriptValue::Text(text) => text,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(text, number.to_string());
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Value;
 
 use super::limits::PHASE_MAX;
@@ -288,6 +288,13 @@ fn size(text: &str) -> Result<u64, String> {
     bytes(text).ok_or_else(|| "no size: a number, then nothing or K, M, G, T".to_owned())
 }
 
+pub(super) fn serialize_display<T: fmt::Display, S: Serializer>(
+    value: &T,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
+}
+
 pub(super) fn as_flag(value: &Value) -> Result<String, &'static str> {
     Ok(match value {
         Value::String(text) => text.clone(),
@@ -404,8 +411,8 @@ fn rows_or_auto(text: &str) -> Result<Option<u64>, String> {
 
 fn option_value(text: &str) -> Result<u64, String> {
     match text {
-        "true" => Ok(1),
-        "false" => Ok(0),
+        "true" | "on" => Ok(1),
+        "false" | "off" => Ok(0),
         _ => parse_count(text),
     }
 }

@@ -72,8 +72,7 @@ impl Invocation<'_> {
     /// Starts those of the hosts with the clients, or takes those that a launcher started for these plans.
     fn start_ranks<'p>(&mut self, plans: impl Iterator<Item = &'p Plan>) -> Result<Option<Ranks>> {
         let plans: Vec<&Plan> = plans.collect();
-        let scripts: Vec<&Arc<Script>> =
-            plans.iter().filter_map(|plan| plan.script.as_ref()).collect();
+        let scripts: Vec<&Arc<Script>> = plans.iter().flat_map(|plan| plan.scripts()).collect();
         if self.hosts.is_some() {
             scripts.iter().try_for_each(|script| script.check_away())?;
         }

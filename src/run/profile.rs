@@ -496,7 +496,7 @@ impl<'a> Legs<'a> {
 /// Refuses scripts that the other hosts of the clients cannot run.
 fn check_ranks(ranks: Option<&Ranks>, scripts: &BTreeMap<usize, Plan>) -> Result<()> {
     let Some(ranks) = ranks.filter(|_| !scripts.is_empty()) else { return Ok(()) };
-    let mut scripts = scripts.values().filter_map(|plan| plan.script.as_ref());
+    let mut scripts = scripts.values().flat_map(Plan::scripts);
     scripts.try_for_each(|script| script.check_away())?;
     ranks.require_lua()
 }

@@ -19,10 +19,11 @@ use crate::mysql::ServerLink;
 #[cfg(feature = "lua")]
 use crate::mysql::wire::Inbox;
 use crate::plan::experiment::{CellGroup, Experiment};
-use crate::plan::profile::script::{ScriptData, ScriptFile, ScriptPart, Verify};
+use crate::plan::profile::script::Verify;
 use crate::plan::profile::shipped::script;
 use crate::plan::profile::{Measured, Profile};
-use crate::plan::{Plan, ScriptValue, Step};
+use crate::plan::script::{ScriptData, ScriptFile, ScriptPart};
+use crate::plan::{Plan, ReadScript, Script, ScriptValue, Step};
 use crate::progress::{Progress, say};
 #[cfg(feature = "lua")]
 use crate::stop::or_stop;
@@ -33,8 +34,8 @@ const SCRIPT_MAX: u64 = 4 << 20;
 
 /// The reader of scripts: a room above this one has sysbench's options.
 pub(crate) trait ReadScripts {
-    /// Runs the file once, without a server, and makes a plan one of the script.
-    fn plan(&self, script: &ScriptPart, plan: &Plan) -> Result<Plan>;
+    /// Runs the file once, without a server, for the clients of a plan.
+    fn read(&self, script: &ScriptPart, plan: &Plan) -> Result<ReadScript>;
 
     /// Runs a command of a script, in so many threads where it runs in several.
     fn run_command(&self, script: &ScriptPart, of: (&str, u32), link: &ServerLink) -> Result<()>;
@@ -44,19 +45,32 @@ pub(crate) trait ReadScripts {
 /// the program instead.
 pub(super) fn find_files(profile: &mut Profile, dir: Option<&Path>) -> Result<()> {
     for n in 0..profile.runs.len() {
-        let groups = match &mut profile.runs[n].what {
-            Measured::Script(run) => &mut run.knobs.groups[..],
-            Measured::Sweep(knobs) => &mut knobs.groups,
-            Measured::Load(_) | Measured::Suite(_) => &mut [],
-        };
-        for path in groups.iter_mut().filter_map(|group| group.sql.as_mut()) {
-            *path = dir.map_or_else(|| path.clone(), |dir| dir.join(&*path));
+        let found = find_files_of(&mut profile.runs[n].what, dir);
+        found.map_err(|(key, what)| profile.refuse(&format!("run/{n}/{key}"), what))?;
+    }
+    Ok(())
+}
+
+/// Finds the files of a run; an error names its key.
+fn find_files_of(
+    what: &mut Measured,
+    dir: Option<&Path>,
+) -> std::result::Result<(), (String, String)> {
+    let groups = match what {
+        Measured::Script(run) => {
+            let found = find_script(&run.keys.lua, dir);
+            run.file = Some(found.map_err(|what| ("lua".to_owned(), what))?);
+            &mut run.knobs.groups[..]
         }
-        let Measured::Script(run) = &profile.runs[n].what else { continue };
-        let found = find_script(&run.keys.lua, dir);
-        let found = found.map_err(|what| profile.refuse(&format!("run/{n}/lua"), what))?;
-        let Measured::Script(run) = &mut profile.runs[n].what else { unreachable!("it is one") };
-        run.file = Some(found);
+        Measured::Sweep(knobs) => &mut knobs.groups,
+        Measured::Load(_) | Measured::Suite(_) => &mut [],
+    };
+    for (n, group) in groups.iter_mut().enumerate() {
+        if let Some((path, dir)) = group.sql.as_mut().zip(dir) {
+            *path = dir.join(&*path);
+        }
+        let found = group.lua.as_ref().map(|name| find_script(name, dir)).transpose();
+        group.file = found.map_err(|what| (format!("group/{n}/lua"), what))?;
     }
     Ok(())
 }
@@ -96,10 +110,34 @@ pub(super) fn read_scripts(
     let parts: BTreeSet<usize> = legs.iter().map(|leg| leg.part).collect();
     for at in parts.into_iter().filter(|at| !plans.contains_key(at)).collect::<Vec<_>>() {
         let part = &experiment.parts[at];
-        let (Some(script), Some(plan)) = (&part.script, part.plan()) else { continue };
-        say(&line(&format!("{} runs the script {}", part.title, script.file)));
-        let read = reader.plan(script, plan);
-        plans.insert(at, read.map_err(|e| e.context(format!("run {}", part.title)))?);
+        let Some(mut plan) = part.plan().cloned() else { continue };
+        if let Some(script) = &part.script {
+            say(&line(&format!("{} runs the script {}", part.title, script.file)));
+            let read = reader.read(script, &plan);
+            plan = plan.run_script(read.map_err(|e| e.context(format!("run {}", part.title)))?);
+        }
+        let beside =
+            plan.groups.iter().filter_map(|group| Some((group.name, &group.script.as_ref()?.file)));
+        for (group, file) in beside {
+            say(&line(&format!("{}: group {group} runs the script {file}", part.title)));
+        }
+        let read = read_beside(reader, &mut plan);
+        read.map_err(|e| e.context(format!("run {}", part.title)))?;
+        if plan.scripts().next().is_some() {
+            plans.insert(at, plan);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the scripts of groups beside.
+pub(crate) fn read_beside(reader: &dyn ReadScripts, plan: &mut Plan) -> Result<()> {
+    for at in 0..plan.groups.len() {
+        let group = &plan.groups[at];
+        let Some(script) = &group.script else { continue };
+        let read = reader.read(script, &plan.of_group(group));
+        let read = read.map_err(|error| error.context(format!("group {}", group.name)))?;
+        plan.groups[at].read = Some(read);
     }
     Ok(())
 }
@@ -107,8 +145,9 @@ pub(super) fn read_scripts(
 /// Makes the plan of a script that of a server, whose facts are among its options.
 pub(super) fn plan_on(plan: &Plan, link: &ServerLink) -> Plan {
     let mut plan = plan.clone();
-    if let Some(script) = &mut plan.script {
-        let script = Arc::make_mut(script);
+    let beside = plan.groups.iter_mut().filter_map(|group| Some(&mut group.read.as_mut()?.script));
+    for script in plan.script.iter_mut().chain(beside) {
+        let script: &mut Script = Arc::make_mut(script);
         script.server = link.target.address.to_string();
         script.set_option("mysql_db", ScriptValue::Text(link.target.database.clone()));
     }
@@ -199,7 +238,7 @@ pub(super) async fn run_steps(
     let Job::Sweep(plan) = steps.job else { return steps.run(link, next).await };
     let inbox = Inbox::default();
     let main = or_stop(&link.stop, begin_main(plan, (link, &inbox))).await?;
-    if let Some(main) = &main {
+    for main in &main {
         for query in main.state.verify_queries().map_err(Error::failed)? {
             if !steps.facts.verify.contains(&query) {
                 steps.facts.verify.push(query);

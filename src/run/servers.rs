@@ -202,11 +202,13 @@ impl AcquiredServer<'_> {
     /// Fills what is missing, or was written to and may be filled again; returns whether it did.
     pub(super) fn prepare(&mut self, needs: Needs<'_>, progress: &mut Progress) -> Result<bool> {
         let (tables, preparer) = needs;
-        if let Some(preparer) = preparer {
-            return self.prepare_by(preparer, progress);
-        }
-        let Some(tables) = tables.filter(|tables| tables.tables > 0) else { return Ok(false) };
-        let force = tables.force && self.written_by.as_ref().is_none_or(|by| !by.is_empty());
+        let is_written = self.written_by.as_ref().is_none_or(|by| !by.is_empty());
+        let by_script = match preparer {
+            Some(preparer) => self.prepare_by(preparer, is_written, progress)?,
+            None => false,
+        };
+        let Some(tables) = tables.filter(|tables| tables.tables > 0) else { return Ok(by_script) };
+        let force = tables.force && is_written;
         let mut filled = 0;
         if force || !self.prepared.contains(tables) {
             filled = fill(&self.link, &Dataset { force, ..tables.clone() }, progress)?;
@@ -215,17 +217,21 @@ impl AcquiredServer<'_> {
         if let Some(kept) = &mut self.kept {
             kept.add(&describe(tables))?;
         }
-        if filled == tables.tables {
+        if filled == tables.tables && preparer.is_none() {
             self.save_writers(Vec::new())?;
         }
-        Ok(filled > 0)
+        Ok(by_script || filled > 0)
     }
 
     /// Has a script prepare its data, unless they are there. Those of a server that is there are somebody's: only
     /// `refill` may replace them.
-    fn prepare_by(&mut self, preparer: Preparer<'_>, progress: &mut Progress) -> Result<bool> {
+    fn prepare_by(
+        &mut self,
+        preparer: Preparer<'_>,
+        is_written: bool,
+        progress: &mut Progress,
+    ) -> Result<bool> {
         let wanted = preparer.describe();
-        let is_written = self.written_by.as_ref().is_none_or(|by| !by.is_empty());
         let has_other = preparer.finds_other(&self.held);
         let renews = preparer.may_refill() && (is_written || has_other);
         if !renews && (self.sandbox.is_none() || self.held.contains(&wanted)) {

@@ -283,6 +283,9 @@ contract! {
         pub totals: Totals,
         /// Latency of what was issued inside its window.
         pub latency: Latency,
+        /// The ops to which its script gave a name, by name; not there without any.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub transactions: Vec<Transaction>,
         /// Times in which none of its clients was served.
         pub outages: Vec<Outage>,
     }
@@ -884,6 +887,7 @@ impl Summary {
             measured_s,
             totals: group.totals.clone(),
             latency: group.latency.clone(),
+            transactions: group.transactions.clone(),
             ..Summary::default()
         })
     }

@@ -12,10 +12,9 @@ use super::settings::{ScriptCall, Settings};
 use crate::error::{Error, Result};
 use crate::lua::{Entry, Reply, Turn, Vm, say_line};
 use crate::mysql::ConnectOptions;
-use crate::plan::profile::script::ScriptPart;
 use crate::plan::profile::shipped;
-use crate::plan::script::workload_of;
-use crate::plan::{AfterError, Plan, Rules, Script, ScriptIdentity, StatementMode};
+use crate::plan::script::{ScriptPart, workload_of};
+use crate::plan::{AfterError, ReadScript, Script, ScriptIdentity, StatementMode};
 use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::Workload;
@@ -153,28 +152,30 @@ impl NativeScript {
         workload_of(&self.call.path)
     }
 
-    /// Makes a plan one of this script: `--rand-type` and how statements are sent are conditions.
-    pub(crate) fn plan(&self, plan: Plan, script: Script) -> Plan {
-        let after_error = AfterError::Restart(self.settings.ignored.clone());
+    /// `--rand-type` and how statements are sent are conditions.
+    fn with(&self, script: Script) -> ReadScript {
         let text = !self.settings.prepared;
-        Plan {
+        ReadScript {
+            script: Arc::new(script),
+            after_error: AfterError::Restart(self.settings.ignored.clone()),
             distribution: self.settings.distribution,
             statements: if text { StatementMode::Text } else { StatementMode::Prepared },
-            rules: Rules { after_error, ..Rules::loadgen() },
-            script: Some(Arc::new(script)),
-            ..plan
         }
     }
 
-    /// Returns the script without its own options: nothing of it is run.
-    pub(crate) fn unread(&self) -> Result<Script> {
+    fn load(&self) -> Result<Script> {
         Ok(Script { is_native: true, ..read_script(&self.settings, &self.call)? })
     }
 
+    /// Returns the script without its own options: nothing of it is run.
+    pub(crate) fn unread(&self) -> Result<ReadScript> {
+        self.load().map(|script| self.with(script))
+    }
+
     /// Runs the file once, without a server, and reads the options that it declares.
-    pub(crate) fn read(&self, is_paced: bool) -> Result<Script> {
+    pub(crate) fn read(&self, is_paced: bool) -> Result<ReadScript> {
         let path = &self.call.path;
-        let mut script = self.unread()?;
+        let mut script = self.load()?;
         let vm = Vm::new(&Arc::new(script.clone()), SEED, Box::new(say_line))?;
         let mut state = vm.state(0)?;
         state.begin(Entry::Chunk)?;
@@ -201,11 +202,11 @@ impl NativeScript {
         }
         if is_paced && state.has("thread_run")? {
             return Err(Error::usage(format!(
-                "{path} has a loop of its own, thread_run(): --rate and --slo cannot pace it"
+                "{path} has a loop of its own, thread_run(): no rate and no --slo can pace it"
             ))
             .hint("leave them out, or remove thread_run() from the script"));
         }
-        Ok(script)
+        Ok(self.with(script))
     }
 
     /// Runs a command of the script on a server.
@@ -236,7 +237,7 @@ impl NativeScript {
 mod tests {
     use super::*;
     use crate::plan::ScriptValue;
-    use crate::plan::profile::script::{ScriptFile, ScriptOptions};
+    use crate::plan::script::{ScriptFile, ScriptOptions};
 
     #[test]
     fn script_is_read_from_its_text_when_the_program_carries_it() {
@@ -251,7 +252,7 @@ mod tests {
         let asked = Asked { threads: 1, database: None, text: false, goes_on: false };
         let script = NativeScript::of_profile(&part, asked).expect("it is found");
         assert_eq!(script.workload().name, "carried.lua");
-        let identity = script.read(false).expect("it is sound").identity;
+        let identity = &script.read(false).expect("it is sound").script.identity;
         assert_eq!(identity.options, [("n".to_owned(), 3.0)].into());
         assert_eq!(identity.files[0].0, "carried.lua");
         // Also by its name alone, where no file and no module has it.

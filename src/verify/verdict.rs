@@ -63,7 +63,7 @@ impl Evidence<'_> {
             });
             // An older ledger does not name the tables that SQL names itself: any there may be changed.
             let is_older = summary.totals.unmatched.is_none() && summary.ledger.is_empty();
-            let is_script = summary.workload.script.is_some();
+            let is_script = summary.workloads().any(|workload| workload.script.is_some());
             if let Some(untold) =
                 untold.clone().filter(|_| (is_older || is_script) && !self.is_another(&place, here))
             {

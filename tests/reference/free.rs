@@ -67,6 +67,7 @@ pub(crate) const FREE: &[(&str, &str)] = &[
     ("groups.per_table", "the result"),
     ("groups.per_client", "the result"),
     ("groups.latency", "the result"),
+    ("groups.transactions", "the result"),
     ("groups.outages", "the result"),
     ("timeline", "the result"),
     ("outages", "the result"),

@@ -34,7 +34,9 @@ fn change(place: &Place, from: &str, to: &str) {
 fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
     let run = "[[run]]\nname = 'stock'\nlua = 'stock.lua'\nscaled_options = { items = 1000 }\n\
                prepare = true\nclients = [1, 2]\nops = 20\n\
-               [[run.group]]\nname = 'beside'\nsql = 'beside.sql'\nthink = '1ms'\n";
+               [[run.group]]\nname = 'beside'\nsql = 'beside.sql'\nthink = '1ms'\n\
+               [[run.group]]\nlua = 'stock.lua'\nscaled_options = { items = 500 }\nrate = 20\n\
+               options = { note = 'a' }\n";
     let place = with_script(Place::new(&two_labels("data = 'copied'", run)));
     let group = |sql: &str| fs::write(place.path("beside.sql"), sql).expect("written");
     group("DO 1");
@@ -42,6 +44,8 @@ fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
     let list = place.run("--scale 0.01 --list");
     list.assert_code(0);
     assert!(list.stdout.contains("scripts prepare"), "{}", list.stdout);
+    let is_beside = |line: &str| line.starts_with("beside ") && line.contains(&path);
+    assert!(list.stdout.lines().any(is_beside), "{}", list.stdout);
     assert!(list.stdout.contains(&path) && list.stdout.matches("\nstep ").count() == 4);
     assert!(!list.stderr.contains(LOADING) && !place.path("results").exists(), "{}", list.stderr);
 
@@ -58,9 +62,12 @@ fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
         assert_eq!(step.workload.name, "stock");
         let script = step.workload.script.as_ref().expect("a script");
         assert_eq!(script.options.get("items"), Some(&10.0));
-        assert_eq!(step.verify.len(), 2);
+        // The group has fewer items, so that one query of it is another one.
+        assert_eq!(step.verify.len(), 3);
         let groups: Vec<&str> = step.groups.iter().map(|group| group.name.as_str()).collect();
-        assert_eq!(groups, ["beside"]);
+        assert_eq!(groups, ["beside", "stock"]);
+        let beside = step.groups[1].workload.script.as_ref().expect("a script");
+        assert_eq!(beside.options.get("items"), Some(&5.0));
         let experiment = step.experiment.as_ref().expect("its part in the profile");
         let is_first = step.plan.clients == 1;
         assert_eq!(experiment.written_by, Some(Vec::new()), "each label has a copy");
@@ -91,10 +98,36 @@ fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
     group("DO 2");
     assert_eq!(measured(&place), 0);
     group("DO 1");
+    change(&place, "note = 'a'", "note = 'b'");
+    assert_eq!(measured(&place), 0);
+    change(&place, "note = 'b'", "note = 'a'");
     assert_eq!(measured(&place), 4);
     fs::write(place.path("stock.lua"), fs::read_to_string(STOCK).expect("read") + "\n")
         .expect("written");
     assert_eq!(measured(&place), 0);
+}
+
+#[test]
+fn tables_of_groups_beside_are_filled_when_a_script_prepares_its_own() {
+    let run = "[[run]]\nname = 'script'\nlua = 'stock.lua'\noptions = { items = 5 }\nprepare = true\n\
+               clients = 2\nops = 20\n[[run.group]]\nworkload = 'update-index'\nthink = '1ms'\n\
+               [[run]]\nname = 'reader'\nworkload = 'point-select'\nops = 300\n\
+               [[run.group]]\nname = 'seller'\nlua = 'stock.lua'\noptions = { items = 5 }\nthink = '1ms'\n";
+    for data in ["", "data = 'copied'"] {
+        let place = with_script(Place::new(&two_labels(data, run)));
+        if data.is_empty() {
+            // Only the first run's start fills the items.
+            place.run("--only label=plain --only workload=script").assert_code(0);
+        } else {
+            place.run("--only label=plain").assert_code(0);
+        }
+        let summaries = place.summaries();
+        for step in &summaries {
+            assert_eq!((step.outcome, step.plan.tables), (Outcome::Completed, 2));
+            assert!(step.groups[0].totals.ops > 0, "{:?}", step.groups[0].totals);
+        }
+        assert_eq!(summaries.len(), if data.is_empty() { 1 } else { 2 });
+    }
 }
 
 #[test]
@@ -158,6 +191,16 @@ fn script_that_is_wrong_is_refused_before_a_server_starts() {
         ("lua = 'stock.lua'\nprepare = ['nosuch']", "nosuch"),
         ("lua = 'stock.lua'\noptions = { items = 1 }\nscaled_options = { items = 1 }", "one value"),
         ("lua = 'paced.lua'\nrate = 10", "thread_run"),
+        ("workload = 'insert'\n[[run.group]]\nlua = 'paced.lua'\nrate = 10", "thread_run"),
+        ("workload = 'insert'\n[[run.group]]\nlua = 'nosuch.lua'", "nosuch.lua"),
+        (
+            "workload = 'insert'\n[[run.group]]\nlua = 'stock.lua'\noptions = { nosuch = 1 }",
+            "nosuch",
+        ),
+        (
+            "workload = 'insert'\n[[run.group]]\nsql = 'a.sql'\nscaled_options = { a = 1 }",
+            "scaled_options",
+        ),
     ] {
         let place = with_script(Place::new(&format!(
             "name = 'x'\n[[server]]\nsandbox = {{ program = '/nonexistent' }}\n[[run]]\n{run}\n"

@@ -13,33 +13,33 @@ use crate::common::{local, sandbox};
 
 const EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lua/events.lua");
 
-fn server() -> Sandbox {
+pub(super) fn server() -> Sandbox {
     let server = sandbox(&local(), &[]);
     let done = loadgen(&server, "prepare --tables 2 --rows 500", &[]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     server
 }
 
-fn loadgen(server: &Sandbox, words: &str, paths: &[&Path]) -> Output {
+pub(super) fn loadgen(server: &Sandbox, words: &str, paths: &[&Path]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
     command.args(words.split_whitespace()).args(paths).args(["--no-defaults", "-u", "root", "-S"]);
     command.arg(&server.socket).output().expect("the program runs")
 }
 
 /// Runs a workload on a server, and adds its summaries to the results.
-fn work(server: &Sandbox, words: &str, results: &Results) -> (i32, String) {
+pub(super) fn work(server: &Sandbox, words: &str, results: &Results) -> (i32, String) {
     let connection = ["-S", server.socket.to_str().expect("a path"), "-u", "root"];
     let done = command(words, &connection, results).output().expect("the program runs");
     (done.status.code().unwrap_or(-1), String::from_utf8_lossy(&done.stderr).into_owned())
 }
 
-fn only(results: &Results) -> Summary {
+pub(super) fn only(results: &Results) -> Summary {
     let mut all = results.summaries();
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
 
-fn group<'s>(summary: &'s Summary, name: &str) -> &'s Group {
+pub(super) fn group<'s>(summary: &'s Summary, name: &str) -> &'s Group {
     summary.groups.iter().find(|group| group.name == name).expect(name)
 }
 
@@ -249,7 +249,7 @@ fn group_is_listed_and_refused_where_it_cannot_run() {
     for words in [
         "point-select --beside update-indx",
         "point-select --beside update-index --beside update-index",
-        "point-select --beside lua=a.lua",
+        "point-select --beside lua=a.lua,sql=b.sql",
         "point-select --beside bulk-insert",
         "point-select --beside update-index --slo writer.p99<5ms",
     ] {

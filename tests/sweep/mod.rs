@@ -21,6 +21,8 @@ mod resources;
 #[cfg(feature = "lua")]
 mod script_faults;
 #[cfg(feature = "lua")]
+mod script_groups;
+#[cfg(feature = "lua")]
 mod script_hosts;
 #[cfg(feature = "lua")]
 mod scripts;

@@ -1,7 +1,7 @@
 //! Profile → Experiment: labels, inheritance by `base`, runs and their tables. Checks what the file's form
 //! cannot: names that must exist, values that exclude each other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::mem::take;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use super::{Dataset, Experiment, Overrides, RunSpec, ServerSetup, What};
 use crate::error::{Error, Result};
 use crate::plan::group::schemas;
 use crate::plan::knobs::{Knobs, LoadSource, SuiteSpec};
-use crate::plan::profile::script::{ScriptPart, ScriptRun};
+use crate::plan::profile::script::ScriptRun;
 use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
-use crate::plan::script::workload_of;
-use crate::plan::value::{Length, Names, RowsOrAuto, Scale, Whole};
+use crate::plan::script::{ScriptPart, workload_of};
+use crate::plan::value::{Length, Names, Scale, Whole};
 use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
 use crate::terms::joined;
 use crate::workload::{Workload, builtin};
@@ -242,13 +242,20 @@ fn find_beside(profile: &Profile, name: &str) -> Result<Workload> {
 fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> Result<What> {
     let (profile, overrides) = of;
     let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
-    let options = options.map(|(name, value)| (name.clone(), value.0)).collect();
-    let workload = workload.with_options(&options).map_err(|e| here("", &e))?;
+    let options: BTreeMap<String, u64> =
+        options.map(|(name, value)| (name.clone(), value.0)).collect();
+    // A script has none, and no statements, which are looked at with them.
+    let workload = match options.is_empty() {
+        true => workload,
+        false => workload.with_options(&options).map_err(|e| here("", &e))?,
+    };
     let find = |name: &str| find_beside(profile, name);
     let beside = schemas(&knobs.groups, &find);
     let own = workload.names_tables();
     let schema = beside.first().copied().filter(|_| !own).unwrap_or(workload.schema);
     let (named, mut knobs) = (own || !beside.is_empty(), knobs.clone());
+    let mut groups = knobs.groups.iter_mut();
+    groups.try_for_each(|group| group.scale(overrides.scale)).map_err(|e| here("group", &e))?;
     // With a table a client, the tables of other runs do not count.
     let count = profile.tables.count.filter(|_| !workload.table_a_client);
     knobs.tables = knobs.tables.or(count).filter(|_| named);
@@ -291,18 +298,13 @@ fn script_part(of: Given<'_>, n: usize, run: &ScriptRun) -> Result<(String, What
     let mut workload = workload_of(&part.file.path);
     workload.name = profile.runs[n].name.clone().unwrap_or(workload.name);
     let title = workload.name.clone();
-    if let Some((key, why)) = run.knobs.not_for_scripts() {
-        return Err(refuse((key, format!("run {title}: {key} is not for scripts: {why}"))));
-    }
-    let (tables, rows) = (Some(Whole(0)), Some(RowsOrAuto(Some(0))));
-    let (knobs, find) =
-        (Knobs { tables, rows, ..run.knobs.clone() }, |name: &str| find_beside(profile, name));
-    let plan = knobs.located(workload, overrides.seed, &find).and_then(|plan| {
-        plan.check_gates(&profile.gates).map_err(|error| ("", error))?;
-        Ok(plan)
-    });
-    let plan = plan.map_err(|(key, error)| refuse((key, format!("run {title}: {error}"))))?;
-    Ok((title, What::Sweep(Box::new(plan), Dataset::default()), part))
+    let knobs = run.knobs.of_script(&|name| find_beside(profile, name));
+    let knobs = knobs.map_err(|(key, why)| {
+        refuse((key, format!("run {title}: {key} is not for scripts: {why}")))
+    })?;
+    let here = |key: &str, what: &dyn fmt::Display| refuse((key, format!("run {title}: {what}")));
+    let what = plan(of, &knobs, workload, &here)?;
+    Ok((title, what, part))
 }
 
 fn is_beside(command: &Command, title: &str) -> bool {

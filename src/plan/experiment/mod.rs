@@ -19,9 +19,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::knobs::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
-use super::profile::script::{ScriptData, ScriptPart};
 use super::profile::{Command, Data, Expect, Profile, RepeatOrder, Sandbox, Server, Setting};
-use super::script::ScriptIdentity;
+use super::script::{ScriptData, ScriptIdentity, ScriptPart};
 use super::value::{self, Clients, Scale};
 use super::{Plan, Step, StopAt, defaults, seconds_of, shuffle, units};
 use crate::error::{Error, Result, line};
@@ -194,7 +193,9 @@ impl RunSpec {
 
     /// Returns whether it may write; a script or a suite may.
     pub(crate) fn writes(&self) -> bool {
-        self.script.is_some() || self.sweep().is_none_or(|(plan, _)| plan.writes())
+        let may_write =
+            |plan: &Plan| plan.writes() || plan.groups.iter().any(|g| g.script.is_some());
+        self.script.is_some() || self.plan().is_none_or(may_write)
     }
 
     pub(crate) fn plan(&self) -> Option<&Plan> {

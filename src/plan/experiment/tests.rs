@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::plan::StopAt;
-use crate::plan::profile::script::ScriptFile;
 use crate::plan::profile::{Data, Measured, Profile, Sandbox, shipped};
+use crate::plan::script::ScriptFile;
 use crate::plan::value::Names;
 
 const TEXT: &str = r#"
