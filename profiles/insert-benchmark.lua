@@ -89,11 +89,8 @@ local function drop_indexes(con)
   end
 end
 
--- The connection, the tables and the texts of this client.
-local con, tables, texts
-
 -- Refuses a table that is not as the phase needs it: results of different data must not look alike.
-local function find_table(number)
+local function find_table(con, number)
   local opt, name = sysbench.opt, name_of(number)
   local comment, indexes = describe(con, name)
   if not comment then refuse("there is no table %s: --phase=load makes and fills so many tables", name) end
@@ -118,6 +115,9 @@ local function find_table(number)
   end
   return { name = name, rows = tonumber(rows), more = more, first = 0, written = 0 }
 end
+
+-- The connection, the tables and the texts of this client.
+local con, tables, texts
 
 -- Reads the lowest and the highest id. The search begins at the last one: deleted rows may still be in its way.
 local function read_ids(of)
@@ -269,6 +269,7 @@ function init()
   local phase, own = sysbench.opt.phase, connect()
   if phase == "load" then create_tables(own) end
   if phase == "index" then drop_indexes(own) end
+  for number = 1, count_tables() do find_table(own, number) end
   own:disconnect()
 end
 
@@ -283,7 +284,7 @@ function thread_init()
   local opt, all = sysbench.opt, count_tables()
   con, tables, texts = connect(), {}, make_texts()
   for number = sysbench.tid % all + 1, all, opt.threads do
-    local of = find_table(number)
+    local of = find_table(con, number)
     if opt.phase == "write" and not opt.deletes and of.more == "" then comment_on(con, of.name, loaded(of.rows) .. GROWN) end
     if opt.phase == "write" or opt.phase == "point" then read_ids(of) end
     tables[#tables + 1] = of
