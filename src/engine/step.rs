@@ -211,7 +211,9 @@ impl<'a> Running<'a> {
         // low that there is no such time.
         let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
         let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
-        let (origin, silence) = (setup.opening, plan.policy.patience() + pause);
+        // An op may take as long as its own limit says.
+        let patience = plan.policy.patience().max(plan.policy.op_timeout.unwrap_or_default());
+        let (origin, silence) = (setup.opening, patience + pause);
         let mut line = LiveLine::new(plan, step, context.later);
         line.hosts = context.elsewhere.map(Elsewhere::describe);
         Running { context, beside, progress, origin, silence, line, seen, setup, groups, channels }
@@ -440,7 +442,7 @@ impl<'a> Running<'a> {
                     let (address, silence) = (&self.context.link.target.address, self.silence);
                     let text = format!("{address} has not answered any client for {silence:?}");
                     self.end_early(Outcome::Aborted, Error::failed(text).hint(
-                        "it is stopped or out of reach; --op-timeout gives ops up earlier",
+                        "it is stopped or out of reach; --op-timeout gives ops up earlier, or waits longer",
                     ));
                     break;
                 }
@@ -691,11 +693,14 @@ impl<'a> Running<'a> {
         server: ServerUse,
     ) -> MeasuredStep {
         let (window_start, decided) = (self.window_start(), self.window_end());
+        let (plan, closed) = (self.context.plan, self.context.step.rate.is_none());
         let origin = (started_at, client.cost);
         let mut measured = std::mem::take(&mut self.groups).into_iter().map(|mut seen| {
             let mut counts = seen.take_counts();
-            // With --ops the window ends with the last answer.
-            let window_end = if decided == NEVER { counts.ended } else { decided };
+            // With --ops the window ends with the last answer; so it does where a script has ended all clients before.
+            let ends_itself = seen.setup.group == MEASURED && plan.script.is_some() && closed;
+            let window_end =
+                if decided == NEVER || ends_itself { decided.min(counts.ended) } else { decided };
             let outages = seen.outages.finish(window_end, &seen.timeline.entries);
             let job = Arc::clone(&seen.setup.job);
             let length = window_end.saturating_sub(window_start);

@@ -225,6 +225,7 @@ pages! {
     experiments "docs/user/experiments.md";
     from_sysbench "docs/user/from-sysbench.md";
     glossary "docs/user/glossary.md";
+    insert_benchmark "docs/user/insert-benchmark.md";
     install "docs/user/install.md";
     many_hosts "docs/user/many-hosts.md";
     notes "docs/user/notes.md";

@@ -3,6 +3,7 @@
 
 mod cases;
 mod consumers;
+mod insert_benchmark;
 mod ledger;
 mod mends;
 mod programs;

@@ -162,7 +162,7 @@ fn broken(place: &Place<'_>) -> Vec<u32> {
 }
 
 /// Begins a command that the test kills. Its process is the program itself, without a `timeout` around it.
-fn begin(place: &Place<'_>, line: &str) -> Child {
+pub(super) fn begin(place: &Place<'_>, line: &str) -> Child {
     let words = place.filled(line);
     Command::new(env!("CARGO_BIN_EXE_loadgen"))
         .arg("sysbench")
@@ -176,7 +176,7 @@ fn begin(place: &Place<'_>, line: &str) -> Child {
 }
 
 /// Kills a command as soon as something is seen.
-fn kill_when(mut child: Child, seen: impl Fn() -> bool) {
+pub(super) fn kill_when(mut child: Child, seen: impl Fn() -> bool) {
     let limit = Instant::now() + Duration::from_mins(2);
     while !seen() {
         let ended = child.try_wait().expect("it is ours");

@@ -101,6 +101,21 @@ fn failure_of_thread_done_leaves_the_counts() {
 }
 
 #[test]
+fn window_ends_with_the_last_event_of_a_script_that_ends_all_clients() {
+    let text = "local con, n = drv:connect(), 0
+    function event()
+        n = n + 1
+        if n > 5 then return true end
+        con:query('SELECT 1')
+    end";
+    let stop = StopAt::Time(Duration::from_mins(5));
+    let ran = run_by(Rules::loadgen(), stop, 2, text, Canned::default());
+    let step = ran.step();
+    assert_eq!((step.outcome, step.counted.timeline.window.ops), (Outcome::Completed, 10));
+    assert!((0.0..150.0).contains(&step.counted.measured_s), "{}", step.counted.measured_s);
+}
+
+#[test]
 fn counters_are_those_of_sysbench() {
     let text = "function event(tid)
         for _, kind in ipairs({ 'TRX', 'ERROR', 'ERROR', 'RECONNECT' }) do

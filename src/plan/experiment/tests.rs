@@ -350,5 +350,5 @@ fn the_profiles_that_are_shipped_are_sound() {
         let experiment = build(&profile, &overrides()).expect("an experiment");
         assert!(experiment.list(|_| true).contains("\nestimate "));
     }
-    assert_eq!(seen, 9);
+    assert_eq!(seen, 10);
 }

@@ -24,11 +24,15 @@ pub(crate) const SHIPPED: &[Shipped] = shipped![
     "innodb-read-suite",
     "version-cost",
     "callaghan-sysbench",
+    "insert-benchmark",
     "tpcc"
 ];
 
 /// Scripts that profiles name, with their texts.
-const SCRIPTS: &[(&str, &str)] = &[("tpcc.lua", include_str!("../../../profiles/tpcc.lua"))];
+const SCRIPTS: &[(&str, &str)] = &[
+    ("insert-benchmark.lua", include_str!("../../../profiles/insert-benchmark.lua")),
+    ("tpcc.lua", include_str!("../../../profiles/tpcc.lua")),
+];
 
 /// Returns the text of a script that the program carries.
 pub(crate) fn script(name: &str) -> Option<&'static str> {
