@@ -30,7 +30,7 @@ local INDEXES = {
   { name = "pdc", columns = "price, dateandtime, customerid", from = "price >=", values = PRICES },
 }
 
--- Events after which ids of a table are read again: others insert and delete, and rolled back INSERTs leave gaps.
+-- Events of a table after which its ids are read again: others insert and delete, and rolled back INSERTs leave gaps.
 local REREAD_EVERY = { point = 100, write = 1000 }
 
 -- A table's comment says whose it is, and what is in it: it stays where a load is interrupted.
@@ -79,12 +79,14 @@ end
 local function drop_indexes(con)
   for number = 1, count_tables() do
     local name, drops = name_of(number), {}
-    local rows = con:query(format([[SELECT DISTINCT index_name FROM information_schema.statistics WHERE table_schema = DATABASE()
-      AND table_name = '%s' AND index_name <> 'PRIMARY']], name))
-    for i = 1, rows.nrows do drops[i] = "DROP INDEX " .. rows:fetch_row()[1] end
     local comment = describe(con, name)
-    if #drops > 0 and comment and comment:find(MARK, 1, true) == 1 then
-      con:query(format("ALTER TABLE %s %s", name, table.concat(drops, ", ")))
+    if comment and comment:find(MARK, 1, true) == 1 then
+      -- An ALTER TABLE of a killed client may still run: this waits for it.
+      comment_on(con, name, comment)
+      local rows = con:query(format([[SELECT DISTINCT index_name FROM information_schema.statistics WHERE table_schema = DATABASE()
+        AND table_name = '%s' AND index_name <> 'PRIMARY']], name))
+      for i = 1, rows.nrows do drops[i] = "DROP INDEX " .. rows:fetch_row()[1] end
+      if #drops > 0 then con:query(format("ALTER TABLE %s %s", name, table.concat(drops, ", "))) end
     end
   end
 end
@@ -113,7 +115,7 @@ local function find_table(con, number)
   if opt.phase == "write" and opt.deletes and tonumber(rows) < opt.rows_per_commit then
     refuse("--rows_per_commit=%d: %s has no more than %s rows", opt.rows_per_commit, name, rows)
   end
-  return { name = name, rows = tonumber(rows), more = more, first = 0, written = 0 }
+  return { name = name, rows = tonumber(rows), more = more, first = 0, written = 0, events = 0 }
 end
 
 -- The connection, the tables and the texts of this client.
@@ -164,6 +166,8 @@ local function insert(of, rows)
     table.concat(values, ",")))
 end
 
+local function count_rows(of) return tonumber((con:query_row("SELECT COUNT(*) FROM " .. of.name))) end
+
 -- An event that returns true is none: its client has nothing left to do.
 
 local function load_rows()
@@ -175,6 +179,10 @@ local function load_rows()
   of.rows = of.rows + rows
   if of.rows == opt.rows then
     end_event()
+    local counted = count_rows(of)
+    if counted ~= opt.rows then
+      refuse("%s has %d rows, not %d: an INSERT whose answer was lost came late; begin again", of.name, counted, opt.rows)
+    end
     comment_on(con, of.name, loaded(opt.rows))
     table.remove(tables, 1)
   end
@@ -196,7 +204,9 @@ local events = 0
 -- Returns the client's next table in turn.
 local function take_table()
   events = events + 1
-  return tables[events % #tables + 1]
+  local of = tables[events % #tables + 1]
+  of.events = of.events + 1
+  return of
 end
 
 -- INSERT and DELETE are one transaction: the table has as many rows as before, whatever ends it.
@@ -219,7 +229,7 @@ local function write_rows()
     of.first = of.first + rows
   end
   of.written = of.written + rows
-  if opt.deletes and events % REREAD_EVERY.write == 0 then
+  if opt.deletes and of.events % REREAD_EVERY.write == 0 then
     end_event()
     read_ids(of)
     con:query("COMMIT")
@@ -239,7 +249,7 @@ local function read_points()
   name_event("point")
   for i = 1, sysbench.opt.rows_per_query do ids[i] = rand(of.first, of.last) end
   con:query(format("SELECT transactionid, productid, data FROM %s WHERE transactionid IN (%s)", of.name, table.concat(ids, ",")))
-  if events % REREAD_EVERY.point == 0 then
+  if of.events % REREAD_EVERY.point == 0 then
     end_event()
     read_ids(of)
   end
@@ -273,10 +283,15 @@ function init()
   own:disconnect()
 end
 
--- Sets what a new connection lacks.
+-- Sets what a new connection lacks. A statement whose answer was lost may have done its work.
 local function set_up()
-  local opt = sysbench.opt
+  local opt, of = sysbench.opt, tables[1]
   if opt.phase == "write" and opt.deletes then con:query("SET autocommit = 0") end
+  if opt.phase == "load" and of then of.rows = count_rows(of) end
+  if opt.phase == "index" and of then
+    local _, indexes = describe(con, of.name)
+    if tonumber(indexes) == opt.secondary_indexes then table.remove(tables, 1) end
+  end
 end
 
 function thread_init()
@@ -294,22 +309,26 @@ end
 
 function thread_done() con:disconnect() end
 
-function event() return PHASES[sysbench.opt.phase]() end
+-- The connection was opened again: its settings and its transaction are gone.
+local is_new
 
--- Errors of a connection that was opened again: its settings and its transaction are gone.
+function event()
+  if is_new then
+    set_up()
+    is_new = false
+  end
+  return PHASES[sysbench.opt.phase]()
+end
+
 local LOST = { [2006] = true, [2011] = true, [2013] = true, [2055] = true }
 
+-- What fails here ends the client: an error that lets the event begin again must not.
 function sysbench.hooks.before_restart_event(failure)
-  if not LOST[failure.sql_errno] then
-    local ok, message = pcall(con.query, con, "ROLLBACK")
-    if ok then return end
-    if type(message) ~= "table" then error(message, 0) end
-  end
-  set_up()
-  -- An INSERT whose answer was lost may have done its work.
-  if sysbench.opt.phase == "load" and tables[1] then
-    tables[1].rows = tonumber((con:query_row("SELECT COUNT(*) FROM " .. tables[1].name)))
-  end
+  is_new = is_new or LOST[failure.sql_errno]
+  if is_new then return end
+  local ok, message = pcall(con.query, con, "ROLLBACK")
+  if not ok and type(message) ~= "table" then error(message, 0) end
+  is_new = not ok
 end
 
 -- The queries of loadgen verify. Without deletes tables grow by a number that nobody knows.
