@@ -66,7 +66,10 @@ pub(crate) struct OpenError {
 
 impl OpenError {
     pub(super) fn refused(action: ClientAction, failure: Failure) -> OpenError {
-        let error = Error::server(failure.to_string());
+        let error = match &action {
+            ClientAction::Script(_, words) => Error::server(words.clone()),
+            _ => Error::server(failure.to_string()),
+        };
         OpenError { error, refused: Some(Box::new((action, failure))) }
     }
 }
