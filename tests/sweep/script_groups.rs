@@ -98,7 +98,7 @@ fn groups_of_one_script_have_options_and_states_of_their_own() {
     let words = format!(
         "lua {ROLES} --clients 2 --ops 600 --engine-threads 1 \
          --beside lua={ROLES},name=writer,clients=3,think=1ms,phase=write \
-         --beside lua={ROLES},name=other,rate=50,phase=read,rows=5"
+         --beside lua={ROLES},name=other,think=1ms,phase=read,rows=5"
     );
     let names = ["Com_insert", "Com_replace"];
     let (summary, counted, _) = measure(&server, &words, names);
@@ -129,6 +129,20 @@ fn step_ends_by_its_error_when_a_script_beside_fails() {
     assert!(summary.measured_s < 25.0, "it did not wait for the window's end");
     let reason = summary.reason.as_deref().unwrap_or_default();
     assert!(reason.contains("group writer") && reason.contains(&format!("{ROLES}:")), "{reason}");
+}
+
+#[test]
+fn run_ends_with_the_words_of_a_script_beside_whose_thread_init_fails() {
+    let (server, results) = (server(), Results::new());
+    let file = results.dir().join("fails.lua");
+    fs::write(&file, "function thread_init() error('no') end function event() end")
+        .expect("written");
+    let words = format!("point-select --clients 2 --ops 10 --beside lua={},name=a", file.display());
+    let (code, told) = work(&server, &words, &results);
+    assert_ne!(code, 0, "{told}");
+    let at = format!("{}:1: no", file.display());
+    let is_named = |line: &str| line.contains("group a: ") && line.contains(&at);
+    assert!(told.lines().any(is_named), "{told}");
 }
 
 #[test]
