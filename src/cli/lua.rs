@@ -48,7 +48,7 @@ pub(crate) struct LuaArgs {
 
 pub(super) fn lua(args: LuaArgs) -> Result<()> {
     if let Some((key, why)) = args.workload.knobs.not_for_scripts() {
-        return Err(Error::usage(format!("--{key} is not for scripts"))
+        return Err(Error::usage(format!("--{} is not for scripts", key.replace('_', "-")))
             .hint(format!("{why}; its options follow --")));
     }
     run(args)

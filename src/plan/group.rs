@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::value::{CLIENTS_MAX, Length, OptionValue, Rates, Whole};
+use super::value::{CLIENTS_MAX, Length, OpCount, OptionValue, Rates, Whole};
 use crate::error::{Error, Result};
 use crate::terms::units::duration;
-use crate::terms::{Arrival, Choice as _, GroupName, StatementMode, clients, joined};
+use crate::terms::{Arrival, Choice as _, GroupName, LOG_INS, StatementMode, clients, joined};
 use crate::workload::{Schema, Workload, builtin, named, script_of_file};
 
 /// The most groups beside the measured one: each costs every engine thread a little.
 const GROUPS_MAX: usize = 8;
-const KEYS: &str = "name, clients, rate, arrival, think, sql and the workload's options";
+const KEYS: &str =
+    "name, clients, rate, arrival, think, reconnect-every, sql and the workload's options";
 const EXAMPLE: &str = "--beside update-index,clients=4,rate=200";
 
 /// Finds a workload by its name; the error lists those that there are.
@@ -34,6 +35,9 @@ pub struct Group {
     pub rate: Option<f64>,
     pub arrival: Arrival,
     pub think: Option<Duration>,
+    /// Skipped if unset: older resume keys stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnect_every: Option<u64>,
     pub statements: StatementMode,
 }
 
@@ -43,7 +47,10 @@ impl fmt::Display for Group {
         if let Some(rate) = self.rate {
             write!(f, " at {rate}/s, {}", self.arrival)?;
         }
-        self.think.map_or(Ok(()), |think| write!(f, ", think {}", duration(think)))
+        if let Some(think) = self.think {
+            write!(f, ", think {}", duration(think))?;
+        }
+        self.reconnect_every.map_or(Ok(()), |every| write!(f, ", reconnect every {every}"))
     }
 }
 
@@ -67,6 +74,8 @@ pub struct GroupKnobs {
     pub arrival: Option<Arrival>,
     /// As the run's, without `rate`
     pub think: Option<Length<1>>,
+    /// As the run's
+    pub reconnect_every: Option<OpCount>,
     /// The workload's options: `{ range_size = 10 }`
     pub options: BTreeMap<String, OptionValue>,
 }
@@ -110,6 +119,7 @@ impl GroupKnobs {
                 self.arrival = Some(Arrival::of(value).ok_or_else(none)?);
             }
             "think" => self.think = Some(value.parse()?),
+            "reconnect-every" | "reconnect_every" => self.reconnect_every = Some(value.parse()?),
             option => {
                 let value = value.parse().map_err(|_| format!("there are {KEYS}"))?;
                 self.options.insert(option.replace('-', "_"), value);
@@ -163,6 +173,7 @@ impl GroupKnobs {
             rate,
             arrival: self.arrival.unwrap_or_default(),
             think: self.think.map(|think| think.0),
+            reconnect_every: self.reconnect_every.map(|every| every.0),
             statements: statements.unwrap_or(usual),
             workload,
         })
@@ -192,6 +203,12 @@ pub(super) fn resolve(
     for (number, knobs) in (1..).zip(all) {
         let group = knobs.resolve(find, statements);
         let group = group.map_err(|error| error.context(format!("group {number} beside")))?;
+        if group.name.as_str() == LOG_INS {
+            return Err(Error::usage(format!(
+                "{LOG_INS}.p99 and so on are of log-ins, not of a group"
+            ))
+            .hint("name=… names the group"));
+        }
         if groups.iter().any(|known| known.name == group.name) {
             return Err(Error::usage(format!("two groups beside have the name '{}'", group.name))
                 .hint("name=… tells them apart"));

@@ -128,6 +128,10 @@ pub struct Knobs {
     #[arg(long, value_name = "DURATION")]
     pub think: Option<Length<1>>,
 
+    /// Close each connection after N ops of its client, and log in again [default: never]
+    #[arg(long, value_name = "N")]
+    pub reconnect_every: Option<OpCount>,
+
     /// Another workload beside it in all steps; several times: update-index,clients=4,rate=200
     #[arg(long = "beside", value_name = "GROUP")]
     #[serde(rename = "group")]
@@ -204,6 +208,7 @@ impl Knobs {
     /// Finds a setting that a script decides by itself: its key, and who says it instead.
     pub(crate) fn not_for_scripts(&self) -> Option<(&'static str, &'static str)> {
         let by_option = "an option of the script may say it";
+        let own = "the script opens its connections";
         let of_prepare = "it reads the tables of loadgen prepare";
         let rows = self.rows.as_ref().is_some_and(|rows| rows.0.is_some());
         let spread = self.spread.is_some_and(|spread| spread != SpreadChoice::default());
@@ -213,6 +218,7 @@ impl Knobs {
             (rows, "rows", by_option),
             (spread, "spread", "the script chooses the table"),
             (keys, "distribution", "rand-type among its options says it"),
+            (self.reconnect_every.is_some(), "reconnect_every", own),
             (self.warm == Some(Warm::Pool), "warm", of_prepare),
             (self.ahi == Some(Ahi::Warm), "ahi", of_prepare),
         ];
@@ -256,6 +262,7 @@ impl Knobs {
             rates,
             arrival: self.arrival.unwrap_or_default(),
             think: self.think.map(|think| think.0),
+            reconnect_every: self.reconnect_every.map(|every| every.0),
             repeats: self.repeat.map_or(1, Whole::small),
             order: self.order.unwrap_or_default(),
             distribution: self.distribution.unwrap_or(Distribution::Uniform),
