@@ -138,6 +138,7 @@ fn stage() -> (Canned, Runtime, LeanSession) {
     let server = Canned::start(script, Listen::Port(0)).expect("a canned server");
     let target = ConnectOptions {
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: server.port() },
+        others: Vec::new(),
         user: "root".to_owned(),
         password: Secret::default(),
         database: "sbtest".to_owned(),

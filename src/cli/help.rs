@@ -150,7 +150,7 @@ const EXAMPLES: [(&str, [&str; 3]); 21] = [
 
 /// Rare flags; a command with many flags shows them with `--help-all` only.
 const RARE: &str = "spread ops order distribution statements seed engine-threads charset interval \
-    interval-log arrival think beside slo-resolution on-error max-errors op-timeout warm ahi settle \
+    interval-log arrival think reconnect-every beside slo-resolution on-error max-errors op-timeout warm ahi settle \
     expect-class calibration note progress quiet sandbox-option probe password-fd protocol ssl-ca \
     ssl-cert ssl-key defaults-file defaults-extra-file defaults-group-suffix no-defaults url connect-timeout data-seed \
     insert-bytes mode jobs fill openmetrics hosts host-command host-program ranks ranks-wait rendezvous";

@@ -45,7 +45,7 @@ pub(crate) struct LuaArgs {
 
 pub(super) fn lua(mut args: LuaArgs) -> Result<()> {
     let knobs = args.workload.knobs.of_script(&find_builtin).map_err(|(key, why)| {
-        Error::usage(format!("--{key} is not for scripts"))
+        Error::usage(format!("--{} is not for scripts", key.replace('_', "-")))
             .hint(format!("{why}; its options follow --"))
     });
     args.workload.knobs = knobs?;

@@ -451,6 +451,7 @@ mod tests {
     fn target(password: &str) -> ConnectOptions {
         ConnectOptions {
             address: Address::Tcp { host: "db1".to_owned(), port: 3307 },
+            others: Vec::new(),
             user: "me".to_owned(),
             password: Secret::new(password),
             database: "sbtest".to_owned(),

@@ -1,9 +1,10 @@
 //! The loop of one client, over one connection, whatever its program does: pacing, recording, doubt and
-//! reconnects. Connections are opened before a step, and again where the policy has lost ones reopened.
+//! reconnects. Connections are opened before a step, and again where the policy has lost ones reopened, or after
+//! so many ops.
 
 use std::rc::Rc;
 
-use super::connection::{Connection, open_again, pauses};
+use super::connection::{Connection, pauses, reconnect};
 use super::errors::OpError;
 use super::operation::{OpContext, OpDone};
 use super::pacing::Pacing;
@@ -13,7 +14,7 @@ use super::state::{ClientState, ThreadState};
 use crate::mysql::Failure;
 use crate::mysql::wire::LeanSession;
 use crate::observe::{Ns, Op};
-use crate::plan::{AfterError, AtEnd, Ignored, Rules, limits};
+use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, limits};
 
 /// The error of a deadlock: the server has rolled the whole transaction back.
 const DEADLOCK: u16 = 1213;
@@ -60,8 +61,12 @@ pub(crate) async fn run(
             return Vec::new();
         }
         // First the old connection goes: the server may have none to spare.
-        drop(client.session);
-        let reopened = reopen(&thread, &state, &mut client.program, error.is_none()).await;
+        let reopened = if error.is_none() {
+            renew(&thread, &state, client.session, &mut client.program).await
+        } else {
+            drop(client.session);
+            reopen(&thread, &state, &mut client.program).await
+        };
         let Some(session) = reopened else {
             if let (Some(began), Some(error)) = (client.resumed, &error) {
                 thread.failed(&state, began, thread.now(), error);
@@ -69,7 +74,7 @@ pub(crate) async fn run(
             return Vec::new();
         };
         client.session = session;
-        client.since_opened = 0;
+        client.ops_left = client.ops_a_connection();
     }
 }
 
@@ -85,22 +90,66 @@ enum NextStep {
     Reconnect,
 }
 
-/// Opens it again, however long that takes, at once where the old one was not lost; None if the thread gives it up.
+/// Closes a connection that has done its ops, and opens another; None if an error ends the step, or the thread
+/// gives it up.
+async fn renew(
+    thread: &ThreadState,
+    state: &ClientState,
+    session: LeanSession,
+    program: &mut Program,
+) -> Option<LeanSession> {
+    Box::pin(session.close(limits::COURTESY)).await;
+    let plan = &thread.job().plan;
+    let ends = plan.rules.after_error == AfterError::Policy;
+    match log_in(thread, state, program).await {
+        Ok(session) => Some(session),
+        Err(refused) if ends && plan.policy.on_error == OnError::Abort => {
+            thread.tell(ThreadEvent::Abort(state.client, refused.into()));
+            None
+        }
+        Err(_) => reopen(thread, state, program).await,
+    }
+}
+
+/// Logs in again after so many ops. The drain waits for it, as for an op.
+async fn log_in(
+    thread: &ThreadState,
+    state: &ClientState,
+    program: &mut Program,
+) -> Result<LeanSession, Failure> {
+    state.answered.set(None);
+    let began = thread.now();
+    state.login.set(Some(began));
+    // Boxed: else every client keeps room for a log-in while it works.
+    let client = thread.number(state);
+    let opened = Box::pin(reconnect(&thread.setup, &thread.inbox, program, client)).await;
+    state.login.set(None);
+    let now = thread.now();
+    match &opened {
+        Ok(_) => {
+            thread.recorder.borrow_mut().connected(began, now);
+            thread.count(now, |events| events.reconnects += 1);
+        }
+        Err(refused) => thread.refused_reconnect(state, refused.clone()),
+    }
+    opened
+}
+
+/// Opens it again, however long that takes; None if the thread gives it up.
 async fn reopen(
     thread: &ThreadState,
     state: &ClientState,
     program: &mut Program,
-    mut at_once: bool,
 ) -> Option<LeanSession> {
     state.offline.set(true);
     state.answered.set(None);
+    let client = thread.number(state);
     let mut pauses = pauses(state.client, thread.failures.borrow().reconnects);
     let reopened = loop {
         let opening = async {
-            if !std::mem::take(&mut at_once) {
-                tokio::time::sleep(pauses()).await;
-            }
-            open_again(&thread.setup, &thread.inbox, program).await
+            tokio::time::sleep(pauses()).await;
+            let _permit = thread.setup.logins.acquire().await.expect("nobody closes it");
+            reconnect(&thread.setup, &thread.inbox, program, client).await
         };
         // Boxed: else every client keeps room for a log-in while it works.
         let failure = match state.watch(thread.op_timeout(), Box::pin(opening)).await {
@@ -108,7 +157,7 @@ async fn reopen(
             Ok(Err(failure)) => failure,
             Err(_) => return None,
         };
-        thread.refused_reconnect(failure);
+        thread.refused_reconnect(state, failure);
     };
     thread.tell(ThreadEvent::Reopened);
     state.offline.set(false);
@@ -125,7 +174,8 @@ struct Client<'a> {
     quota: Option<u64>,
     /// The start of an op that goes on over another connection.
     resumed: Option<Ns>,
-    since_opened: u64,
+    /// Ops until it logs in again.
+    ops_left: u64,
 }
 
 impl<'a> Client<'a> {
@@ -135,7 +185,10 @@ impl<'a> Client<'a> {
         state.measured.set(measured);
         program.begin_phase(job, measured);
         let quota = job.quota(state.client);
-        Client { thread, state, session, program, quota, resumed: None, since_opened: 0 }
+        let mut client =
+            Client { thread, state, session, program, quota, resumed: None, ops_left: 0 };
+        client.ops_left = client.ops_a_connection();
+        client
     }
 
     #[inline]
@@ -157,7 +210,7 @@ impl<'a> Client<'a> {
             if now >= thread.window.get().start {
                 self.measure();
             }
-            if self.wants_reconnect() {
+            if self.wants_reconnect(now) {
                 return Ok(NextStep::Reconnect);
             }
             // An op that goes on over another connection has begun already.
@@ -187,10 +240,18 @@ impl<'a> Client<'a> {
         self.finish().await
     }
 
-    /// Reconnects as sysbench's `--reconnect` does.
-    fn wants_reconnect(&self) -> bool {
-        (1..=self.since_opened).contains(&self.rules().reconnect_every)
-            && self.program.opens_again()
+    /// Returns the ops of a connection; a script opens its own.
+    fn ops_a_connection(&self) -> u64 {
+        let every = self.thread.job().plan.reconnect_every;
+        every.filter(|_| self.program.opens_again()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns whether the connection has done its ops, and others may follow.
+    #[inline]
+    fn wants_reconnect(&self, now: Ns) -> bool {
+        self.ops_left == 0
+            && now < self.thread.window.get().last
+            && !(self.state.measured.get() && self.quota == Some(0))
     }
 
     /// Does what the program does between two ops.
@@ -223,11 +284,11 @@ impl<'a> Client<'a> {
             }
             self.state.intended.set(Some(arrival.intended));
             self.state.answered.set(None);
-            self.op().await?;
+            let mut now = self.op().await?;
             if self.program.has_rest() {
-                self.rest().await?;
+                now = self.rest().await?;
             }
-            if self.wants_reconnect() {
+            if self.wants_reconnect(now) {
                 return Ok(NextStep::Reconnect);
             }
             if self.program.has_ended() {
@@ -252,7 +313,7 @@ impl<'a> Client<'a> {
         if let Some(began) = self.resumed.take() {
             state.issued.set(Some(began));
         }
-        self.since_opened += 1;
+        self.ops_left = self.ops_left.saturating_sub(1);
         let (outcome, completed) = loop {
             let mut context = OpContext { thread, state, session: &mut self.session };
             let outcome = self.program.operation(&mut context).await;

@@ -43,11 +43,12 @@ pub(crate) async fn open(
     let _permit = setup.logins.acquire().await.expect("nobody closes it");
     // Boxed: most clients wait for their turn, without room for a log-in.
     let charset = job.plan.charset.as_deref();
+    let link = setup.link.of_client(job.first_client + client);
     let mut session = if job.plan.rules.raw_refusals {
-        let opened = Box::pin(LeanSession::open_again(&setup.link, inbox, charset)).await;
+        let opened = Box::pin(LeanSession::open_again(link, inbox, charset)).await;
         opened.map_err(|failure| OpenError::refused(ClientAction::Connect, failure))?
     } else {
-        Box::pin(LeanSession::open(&setup.link, inbox, charset)).await?
+        Box::pin(LeanSession::open(link, inbox, charset)).await?
     };
     let opening = Box::pin(async {
         let program = Program::open(job, client, &mut session).await?;
@@ -59,15 +60,16 @@ pub(crate) async fn open(
     })
 }
 
-pub(super) async fn open_again(
+/// Opens it again for a client, which is numbered over all groups.
+pub(super) async fn reconnect(
     setup: &StepSetup,
     inbox: &Inbox,
     program: &mut Program,
+    client: u32,
 ) -> Result<LeanSession, Failure> {
     let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
-    let _permit = setup.logins.acquire().await.expect("nobody closes it");
     let charset = job.plan.charset.as_deref();
-    let mut session = LeanSession::open_again(&setup.link, inbox, charset).await?;
+    let mut session = LeanSession::open_again(setup.link.of_client(client), inbox, charset).await?;
     match within(limit, program.reopen(job, &mut session)).await {
         Some(opened) => opened.map(|()| session),
         None => Err(Failure::Lost(too_slow(limit))),

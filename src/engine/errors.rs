@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, plain};
-use crate::mysql::{Failure, LOST, Tried, class, hint, recurs};
+use crate::mysql::{Failure, Tried, class, hint, recurs};
 use crate::observe::{NAMES_MAX, Ns, seconds};
 use crate::plan::{OnError, units};
 use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
@@ -269,7 +269,7 @@ impl Failures {
 /// Makes the error of a step that one client's error ends. `built_in`: the workload is loadgen's own.
 pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_in: bool) -> Error {
     let hints: Vec<&str> = match error {
-        OpError::Failure(Failure::Lost(_), _) => vec![LOST, RECONNECT],
+        OpError::Failure(Failure::Lost(why), _) => vec![Failure::hint_of_loss(why), RECONNECT],
         OpError::Wrong(_) if built_in => {
             vec!["the tables are not what this workload needs; loadgen prepare makes them"]
         }

@@ -72,7 +72,8 @@ impl GroupSeen {
         let (job, threads) = (&setup.job, setup.sources);
         let pause = job.plan.think.map_or(0, |think| think.as_nanos() as Ns);
         let entry = job.plan.interval.as_nanos() as Ns;
-        let timeline = Timeline::new(threads, job.timed_statements, entry);
+        let mut timeline = Timeline::new(threads, job.timed_statements, entry);
+        timeline.window.connect = job.plan.reconnect_every.map(|_| Box::default());
         let outages = OutageWatch::new(threads, pause);
         let (running, done) = ((0..threads).collect(), Vec::new());
         GroupSeen { timeline, ops: 0, errors: 0, outages, running, done, setup }

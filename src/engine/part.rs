@@ -243,6 +243,7 @@ mod tests {
                 workload,
                 distribution: Distribution::Zipf(0.99),
                 think: Some(Duration::from_millis(3)),
+                reconnect_every: Some(7),
                 policy: Policy { op_timeout: Some(Duration::from_secs(1)), ..plan.policy },
                 clients: Vec::new(),
                 repeats: 0,

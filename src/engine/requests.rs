@@ -146,8 +146,8 @@ impl Server<'_> {
             match self.open().await {
                 Ok(session) => break session,
                 Err(failure) => {
-                    if let Some((thread, _)) = self.client {
-                        thread.refused_reconnect(failure);
+                    if let Some((thread, state)) = self.client {
+                        thread.refused_reconnect(state, failure);
                     }
                 }
             }

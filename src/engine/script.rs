@@ -159,10 +159,15 @@ impl<'a> Runner<'a> {
 }
 
 /// Makes the server of the requests of a step's clients.
-fn server_of<'a>(setup: &'a StepSetup, inbox: &'a Inbox, sleeps: &'a Sleeps) -> Server<'a> {
+fn server_of<'a>(
+    setup: &'a StepSetup,
+    client: u32,
+    inbox: &'a Inbox,
+    sleeps: &'a Sleeps,
+) -> Server<'a> {
     let plan = &setup.job.plan;
     Server {
-        link: &setup.link,
+        link: setup.link.of_client(setup.job.first_client + client),
         inbox,
         ignored: plan.rules.ignored().unwrap_or(&NONE),
         text_statements: plan.script.as_ref().is_some_and(|script| script.text_statements),
@@ -184,7 +189,7 @@ impl ScriptProgram {
         let mut state = vm.state(client)?;
         state.begin(Entry::Thread(client))?;
         let mut connections = Connections::default();
-        let server = server_of(setup, inbox, sleeps);
+        let server = server_of(setup, client, inbox, sleeps);
         let mut waited = false;
         let opening = drive(&mut state, &mut connections, &server, Reply::Nothing, &mut waited);
         let script = setup.job.plan.script.as_ref().expect("a VM has one");
@@ -339,7 +344,7 @@ impl ScriptProgram {
 
     async fn go_on(&mut self, op: &mut OpContext<'_>, reply: Reply, ends: bool) -> Turn {
         let client = Some((op.thread, op.state));
-        let server = server_of(&op.thread.setup, &op.thread.inbox, &self.sleeps);
+        let server = server_of(&op.thread.setup, op.state.client, &op.thread.inbox, &self.sleeps);
         let server = Server { client, defers_goodbyes: ends, ..server };
         op.state.answered.set(None);
         drive(&mut self.state, &mut self.connections, &server, reply, &mut self.waited).await

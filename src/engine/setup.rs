@@ -131,6 +131,8 @@ pub struct QueueLength {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ThreadCounts {
     pub ops_by_client: Vec<u64>,
+    /// Ops and errors by the address that the clients are dealt to.
+    pub by_address: Vec<(u64, u64)>,
     pub ops_by_table: Vec<u64>,
     pub ledger: Vec<LedgerEntry>,
     pub failures: Failures,
@@ -148,6 +150,9 @@ impl ThreadCounts {
     pub(crate) fn merge(mut self, other: ThreadCounts) -> ThreadCounts {
         self.ops_by_client.extend(other.ops_by_client);
         self.ops_by_table.iter_mut().zip(other.ops_by_table).for_each(|(sum, ops)| *sum += ops);
+        for ((ops, errors), more) in self.by_address.iter_mut().zip(other.by_address) {
+            (*ops, *errors) = (*ops + more.0, *errors + more.1);
+        }
         add_entries(&mut self.ledger, &other.ledger);
         self.failures.merge(other.failures);
         self.usage.extend(other.usage);
@@ -235,6 +240,7 @@ mod tests {
         watch.turn(1_000, 3_000, window, true);
         ThreadCounts {
             ops_by_client: vec![3, 4],
+            by_address: vec![(3, 1), (4, 0)],
             ops_by_table: vec![7],
             ledger: vec![LedgerEntry {
                 table: "sbtest1".to_owned(),

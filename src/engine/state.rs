@@ -63,7 +63,11 @@ pub(crate) struct ClientState {
     /// The writes that are in doubt if the answer never comes.
     pub pending: RefCell<Vec<Pending>>,
     pub ops: Cell<u64>,
+    /// Its errors, and refused attempts to connect again.
+    pub errors: Cell<u64>,
     pub offline: Cell<bool>,
+    /// The start of the log-in under way that follows so many ops.
+    pub login: Cell<Option<Ns>>,
     given_up: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -124,6 +128,11 @@ impl ThreadState {
     #[inline]
     pub(crate) fn job(&self) -> &Job {
         &self.job
+    }
+
+    /// Returns the number of a client over all groups.
+    pub(crate) fn number(&self, client: &ClientState) -> u32 {
+        self.job.first_client + client.client
     }
 
     #[inline]
@@ -269,6 +278,7 @@ impl ThreadState {
 
     /// Counts an error, also by the name of its op.
     pub(crate) fn count_error(&self, client: &ClientState, error: &OpError) {
+        client.errors.set(client.errors.get() + 1);
         let mut failures = self.failures.borrow_mut();
         failures.count(error.count());
         if let Some(name) = client.name.get().and_then(|name| self.setup.names.name(name)) {
@@ -276,11 +286,12 @@ impl ThreadState {
         }
     }
 
-    pub(crate) fn refused_reconnect(&self, failure: Failure) {
+    pub(crate) fn refused_reconnect(&self, client: &ClientState, failure: Failure) {
         let text = format!("cannot connect: {failure}");
         let refused = OpError::from(failure);
         let event = Event::Refused(refused.code(), text.into());
         self.seen.borrow_mut().push((self.now(), event));
+        client.errors.set(client.errors.get() + 1);
         self.failures.borrow_mut().count_refused_reconnect(&refused);
     }
 
@@ -321,6 +332,9 @@ impl ThreadState {
             if let Some(issued) = client.issued.get() {
                 self.failed(client, issued, now, &OpError::Timeout(limits::DRAIN));
             }
+            if let Some(began) = client.login.get() {
+                self.recorder.borrow_mut().connected(began, now);
+            }
         }
         if let Some(pacing) = &self.pacing {
             let given_up = self.job().plan.rules.at_end == AtEnd::Drain;
@@ -331,10 +345,17 @@ impl ThreadState {
     pub(crate) fn into_counts(self) -> ThreadCounts {
         self.abandon();
         self.report(Ns::MAX, None);
+        let mut by_address = vec![(0, 0); self.setup.link.addresses()];
+        for client in &self.clients {
+            let (ops, errors) = &mut by_address[self.setup.link.place(self.number(client))];
+            *ops += client.ops.get();
+            *errors += client.errors.get();
+        }
         let ended = self.now();
         self.recorder.into_inner().finish(ended);
         ThreadCounts {
             ops_by_client: self.clients.iter().map(|client| client.ops.get()).collect(),
+            by_address,
             ops_by_table: self.ops_by_table.into_iter().map(Cell::into_inner).collect(),
             ledger: self.ledger.into_inner(),
             failures: self.failures.into_inner(),

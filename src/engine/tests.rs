@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::errors::{Failures, OpError};
+use super::errors::{Failures, OpError, abort_error};
 use super::job::tests::a_plan;
 use super::*;
 use crate::canned::{
     Action, Answer, At, Auth, Canned, Counts, Fault, Listen, Row, Script, Service,
 };
-use crate::mysql::ConnectOptions;
+use crate::mysql::{ConnectOptions, Failure};
 use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, StopAt};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -180,10 +180,45 @@ fn observer_has_the_queues_of_all_threads_when_several_work() {
 #[test]
 fn client_opens_another_connection_when_it_has_done_its_ops() {
     let plan = plan_of("point-select", 1, StopAt::Ops(6));
-    let [ours, theirs] = both(&plan, Script::default, |rules| rules.reconnect_every = 2);
-    assert_eq!((ours.counts.connections, ours.counts.executes), (1, 6));
-    // Also after the last one, as nobody knows yet that it was.
-    assert_eq!((theirs.counts.connections, theirs.counts.executes), (4, 6));
+    let again = Plan { reconnect_every: Some(2), ..plan.clone() };
+    let rules = Rules { shared_ops: Some(6), ..Rules::loadgen() };
+    let shared = Plan { rules, stop: StopAt::Time(Duration::from_mins(1)), ..again.clone() };
+    // Of ops that clients share nobody knows yet that one was the last.
+    for (plan, log_ins) in [(plan, None), (again, Some(2)), (shared, Some(3))] {
+        let ran = measure(&plan, Script::default());
+        let window = &ran.step().counted.timeline.window;
+        assert_eq!((ran.counts.connections, ran.counts.executes), (1 + log_ins.unwrap_or(0), 6));
+        assert_eq!((window.ops, window.connect.as_ref().map(|of| of.count())), (6, log_ins));
+        assert_eq!(ran.step().counts.failures.reconnects, 0, "none was lost");
+    }
+}
+
+#[test]
+fn log_in_that_is_refused_is_an_error_that_the_policy_decides_on() {
+    let plan = Plan { reconnect_every: Some(2), ..plan_of("point-select", 1, StopAt::Ops(6)) };
+    let full = || {
+        let refusal = Action::error(1040, "08004", "Too many connections");
+        Script { faults: vec![Fault::new(At::Connect(2), refusal)], ..Script::default() }
+    };
+    let ran = measure(&plan, full());
+    let window = &ran.step().counted.timeline.window;
+    assert_eq!((ran.step().outcome, window.ops, ran.errors()), (Outcome::Completed, 6, 1));
+    assert_eq!(ran.step().counted.errors[0].class, crate::terms::ErrorClass::Connect);
+    assert_eq!(window.connect.as_ref().map(|of| of.count()), Some(1), "the second one");
+    let policy = crate::plan::Policy { on_error: OnError::Abort, ..plan.policy };
+    let ran = measure(&Plan { policy, ..plan }, full());
+    assert_eq!((ran.step().outcome, ran.errors()), (Outcome::Aborted, 1));
+}
+
+#[test]
+fn error_says_so_when_the_client_has_no_port_left() {
+    let hints = |number: i32| {
+        let lost = mysql_async::Error::from(std::io::Error::from_raw_os_error(number));
+        let error = OpError::from(Failure::from(lost));
+        abort_error(0, &error, OnError::Abort, true).hints().concat()
+    };
+    // EADDRNOTAVAIL; ECONNREFUSED.
+    assert_eq!([99, 111].map(|number| hints(number).contains("TIME_WAIT")), [true, false]);
 }
 
 #[test]

@@ -224,6 +224,12 @@ impl Ranks {
         plan: &Plan,
     ) -> Result<()> {
         self.check()?;
+        if !link.others.is_empty() {
+            return Err(Error::usage(
+                "--hosts and --ranks do not deal out clients to several addresses",
+            )
+            .hint("--host with one address, or the clients of one host"));
+        }
         let most = plan.clients_max();
         let threads = deal_for(&plan.host_threads, most);
         let all = threads.iter().map(Vec::len).sum();

@@ -96,6 +96,7 @@ conditions! {
     "groups beside" Measurement Unless("none") All |s| or_none(groups(s));
     "statements of groups beside" Measurement Differing All |s| or_none(statements_of_groups(s));
     "transport" Measurement Always All |s| Some(&s.server.transport);
+    "addresses" Measurement Unless("1") Sweeps |s| Some(s.addresses.len().max(1));
     "TLS" Measurement Unless("none") All |s| or_none(s.server.tls_cipher.as_ref());
     "warm-up" Measurement Always Sweeps |s| Some(seconds(s.plan.warmup_s));
     "window" Measurement Always All |s| Some(window(s));
@@ -112,6 +113,8 @@ conditions! {
         or_none(s.plan.begins_again.as_ref());
     "op timeout" Measurement Unless("none") All |s| or_none(s.plan.op_timeout_s.map(seconds));
     "think" Measurement Unless("none") Sweeps |s| or_none(s.plan.think_s.map(seconds));
+    "reconnect every" Measurement Unless("never") Sweeps |s|
+        or("never", s.plan.reconnect_every);
     "max errors" Measurement Differing All |s| or_none(s.plan.max_errors.as_ref());
     // Within an invocation threads and queues follow from the cores.
     "engine threads" Host ByClients All |s| Some(s.plan.engine_threads);
@@ -377,11 +380,12 @@ fn script_options(script: &Script) -> String {
 
 fn groups(step: &Summary) -> Option<String> {
     let group = |group: &Group| {
-        let Group { name, workload, clients, rate, arrival, think_s, .. } = group;
+        let Group { name, workload, clients, rate, arrival, think_s, reconnect_every, .. } = group;
         let who = format!("{name} ({}), {}", workload.name, terms::clients(*clients));
         let rate = rate.zip(*arrival).map(|(rate, arrival)| format!("{rate}/s {arrival}"));
         let think = think_s.map(|s| format!("think {}", seconds(s)));
-        joined([Some(who), rate, think], ", ")
+        let every = reconnect_every.map(|every| format!("reconnect every {every}"));
+        joined([Some(who), rate, think, every], ", ")
     };
     joined(step.groups.iter().map(group), "; ")
 }

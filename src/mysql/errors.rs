@@ -1,6 +1,7 @@
 //! Errors of servers, and their meaning for a client and for a log-in.
 
 use std::fmt;
+use std::io::ErrorKind;
 
 use mysql_async::{DriverError, IoError, ServerError};
 use mysql_common::constants::CapabilityFlags;
@@ -15,6 +16,10 @@ use crate::terms::ErrorClass;
 pub(super) const MESSAGE_MAX: usize = 2000;
 pub const LOST: &str =
     "did the server end, restart, or close idle connections? its error log tells";
+/// The error of a client host whose ports are used up, by closed connections for a minute, too.
+const USED_UP: &str = "no local port is left";
+pub(super) const NO_PORT: &str = "a closed connection keeps its local port for a minute (TIME_WAIT): a higher --reconnect-every, a socket (-S) \
+     or a wider net.ipv4.ip_local_port_range leaves some; else this host has no address of that family";
 
 /// The codes of each class; all others are `ErrorClass::Server`.
 static CLASSES: [(ErrorClass, &[u16]); 8] = [
@@ -102,6 +107,11 @@ impl Failure {
         Failure::Lost(clip(why, MESSAGE_MAX))
     }
 
+    /// Returns what to look at when it is lost.
+    pub(crate) fn hint_of_loss(why: &str) -> &'static str {
+        if why.starts_with(USED_UP) { NO_PORT } else { LOST }
+    }
+
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Failure::Server { code, .. } => may_pass(*code),
@@ -130,6 +140,9 @@ impl From<mysql_async::Error> for Failure {
                 message: clip(&e.message, MESSAGE_MAX),
             },
             // Without the driver's prefix, which comes twice.
+            mysql_async::Error::Io(IoError::Io(e)) if e.kind() == ErrorKind::AddrNotAvailable => {
+                Failure::lost(&format!("{USED_UP}: {e}"))
+            }
             mysql_async::Error::Io(IoError::Io(e)) => Failure::lost(&e.to_string()),
             // Only a log-in fails like that.
             mysql_async::Error::Driver(DriverError::UnexpectedPacket { .. }) => {
@@ -144,7 +157,9 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         let error = match failure {
             Failure::Server { .. } => Error::failed(failure.to_string()),
-            Failure::Lost(_) => Error::server(failure.to_string()).hint(LOST),
+            Failure::Lost(ref why) => {
+                Error::server(failure.to_string()).hint(Failure::hint_of_loss(why))
+            }
         };
         error.passing(failure.may_pass())
     }

@@ -268,7 +268,7 @@ fn is_loopback(host: &str) -> bool {
 /// under a key that came over the same wire.
 pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Finding>> {
     // Nobody else reads what stays on this host.
-    if is_local(&target.address)
+    if target.addresses().all(is_local)
         || target.ssl.mode != SslMode::Disabled
         || target.password.is_empty()
     {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use mysql_async::{DriverError, Error as Driver, IoError, Opts};
 
-use super::errors::{self, Asked, Failure, MESSAGE_MAX};
+use super::errors::{self, Asked, Failure, MESSAGE_MAX, NO_PORT};
 use super::hints::Tried::{LogIn, LogInWithoutPassword};
 use super::hints::hint_in;
 use super::options::{Address, ConnectOptions, SslMode};
@@ -26,6 +26,8 @@ pub struct ServerLink {
     pub stop: Stop,
     /// True if we log in for the driver, because it failed to.
     pub(crate) relayed: Arc<AtomicBool>,
+    /// Links to the other addresses of the target.
+    pub(crate) others: Arc<[ServerLink]>,
 }
 
 impl ServerLink {
@@ -40,8 +42,26 @@ impl ServerLink {
         };
         let (driver, tls) = made?.unzip();
         let opts = target.opts(driver)?;
+        let to = |address: &Address| {
+            let (address, others) = (address.clone(), Vec::new());
+            ServerLink::to(ConnectOptions { address, others, ..target.clone() }, stop)
+        };
+        let others = target.others.iter().map(to).collect::<Result<_>>()?;
         let relayed = Arc::default();
-        Ok(ServerLink { target, opts, tls, stop: stop.clone(), relayed })
+        Ok(ServerLink { target, opts, tls, stop: stop.clone(), relayed, others })
+    }
+
+    pub(crate) fn addresses(&self) -> usize {
+        self.others.len() + 1
+    }
+
+    /// Returns the place of the address that a client uses: they are dealt out in turn.
+    pub(crate) fn place(&self, client: u32) -> usize {
+        client as usize % self.addresses()
+    }
+
+    pub(crate) fn of_client(&self, client: u32) -> &ServerLink {
+        self.place(client).checked_sub(1).map_or(self, |other| &self.others[other])
     }
 }
 
@@ -114,6 +134,7 @@ fn driver_hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
             (Address::Tcp { .. }, ErrorKind::ConnectionRefused) => {
                 "no server listens there: -h and -P name another, -S a socket"
             }
+            (Address::Tcp { .. }, ErrorKind::AddrNotAvailable) => NO_PORT,
             (_, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
                 "the server hung up: its error log says why, if it is a MySQL server"
             }

@@ -93,6 +93,8 @@ pub struct RecordedInterval {
     pub named: Vec<NamedOps>,
     /// Only in an open loop; None before the first op.
     pub paced: Option<Box<Paced>>,
+    /// Times of log-ins that began in the window, where clients log in again; None before the first.
+    pub connect: Option<Box<Times>>,
     /// sysbench's counts; None in a run by loadgen's own rules.
     pub events: Option<Box<EventCounts>>,
 }
@@ -181,6 +183,9 @@ impl RecordedInterval {
             let mine = self.paced.get_or_insert_default();
             mine.response.merge(&paced.response);
             mine.wait.merge(&paced.wait);
+        }
+        if let Some(connect) = &other.connect {
+            self.connect.get_or_insert_default().merge(connect);
         }
         if let Some(events) = &other.events {
             self.events.get_or_insert_default().merge(events);
@@ -348,6 +353,14 @@ impl Recorder {
         self.current.errors += 1;
         if self.in_latency(measured) {
             self.current.failed.record(completed.saturating_sub(issued));
+        }
+    }
+
+    /// Records a log-in that a client does after so many ops, if it began in the window.
+    pub(crate) fn connected(&mut self, began: Ns, now: Ns) {
+        self.roll(now);
+        if began >= self.phases.window_start {
+            self.current.connect.get_or_insert_default().record(now.saturating_sub(began));
         }
     }
 

@@ -11,17 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use super::script::{ReadScript, ScriptFile, ScriptOptions, ScriptPart, ScriptValue, workload_of};
 use super::value::{
-    CLIENTS_MAX, Length, OptionValue, Rates, RowCount, Scale, Whole, serialize_display,
+    CLIENTS_MAX, Length, OpCount, OptionValue, Rates, RowCount, Scale, Whole, serialize_display,
 };
 use crate::error::{Error, Result};
 use crate::terms::units::duration;
-use crate::terms::{Arrival, Choice as _, GroupName, StatementMode, clients, joined};
+use crate::terms::{Arrival, Choice as _, GroupName, LOG_INS, StatementMode, clients, joined};
 use crate::workload::{Distribution, Schema, Workload, builtin, named, script_of_file};
 
 /// The most groups beside the measured one: each costs every engine thread a little.
 const GROUPS_MAX: usize = 8;
-const KEYS: &str =
-    "name, clients, rate, arrival, think, sql, lua and the options of its workload or script";
+const KEYS: &str = "name, clients, rate, arrival, think, reconnect-every, sql, lua and the options of its workload or script";
 const EXAMPLE: &str = "--beside update-index,clients=4,rate=200";
 
 /// Finds a workload by its name; the error lists those that there are.
@@ -40,6 +39,9 @@ pub struct Group {
     pub think: Option<Duration>,
     #[serde(serialize_with = "serialize_display")]
     pub distribution: Distribution,
+    /// Skipped if unset: older resume keys stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnect_every: Option<u64>,
     pub statements: StatementMode,
     /// Its clients run it instead of the workload; no other host has it.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
@@ -59,7 +61,10 @@ impl fmt::Display for Group {
         if let Some(rate) = self.rate {
             write!(f, " at {rate}/s, {}", self.arrival)?;
         }
-        self.think.map_or(Ok(()), |think| write!(f, ", think {}", duration(think)))
+        if let Some(think) = self.think {
+            write!(f, ", think {}", duration(think))?;
+        }
+        self.reconnect_every.map_or(Ok(()), |every| write!(f, ", reconnect every {every}"))
     }
 }
 
@@ -85,6 +90,8 @@ pub struct GroupKnobs {
     pub arrival: Option<Arrival>,
     /// As the run's, without `rate`
     pub think: Option<Length<1>>,
+    /// As the run's
+    pub reconnect_every: Option<OpCount>,
     /// The options of its workload or script: `{ range_size = 10 }`
     pub options: ScriptOptions,
     /// Those of a script's options that `--scale` makes smaller, down to 1
@@ -130,6 +137,7 @@ impl GroupKnobs {
                 self.arrival = Some(Arrival::of(value).ok_or_else(none)?);
             }
             "think" => self.think = Some(value.parse()?),
+            "reconnect-every" | "reconnect_every" => self.reconnect_every = Some(value.parse()?),
             option => {
                 self.options.0.push((option.to_owned(), ScriptValue::Text(value.to_owned())));
             }
@@ -153,6 +161,10 @@ impl GroupKnobs {
                 (self.with_options(script_of_file(path, "sql=")?)?, None)
             }
             (None, None, Some(path)) if path != "-" => {
+                if self.reconnect_every.is_some() {
+                    return Err(Error::usage("reconnect-every is not for a script")
+                        .hint("the script opens its connections"));
+                }
                 let file = self.file.clone().unwrap_or_else(|| ScriptFile::of_path(path));
                 (workload_of(path), Some(ScriptPart::new(file, self.options.clone())))
             }
@@ -187,6 +199,7 @@ impl GroupKnobs {
             arrival: self.arrival.unwrap_or_default(),
             think: self.think.map(|think| think.0),
             distribution,
+            reconnect_every: self.reconnect_every.map(|every| every.0),
             statements: statements.unwrap_or(usual),
             script,
             read: None,
@@ -237,6 +250,12 @@ pub(super) fn resolve(all: &[GroupKnobs], find: &Find<'_>, usual: Usual) -> Resu
     for (number, knobs) in (1..).zip(all) {
         let group = knobs.resolve(find, usual);
         let group = group.map_err(|error| error.context(format!("group {number} beside")))?;
+        if group.name.as_str() == LOG_INS {
+            return Err(Error::usage(format!(
+                "{LOG_INS}.p99 and so on are of log-ins, not of a group"
+            ))
+            .hint("name=… names the group"));
+        }
         if groups.iter().any(|known| known.name == group.name) {
             return Err(Error::usage(format!("two groups beside have the name '{}'", group.name))
                 .hint("name=… tells them apart"));
@@ -305,6 +324,7 @@ mod tests {
             ("read-only,range_size=x", "range_size: "),
             ("clients=4", "sql=FILE or lua"),
             ("update-index,sql=a.sql", "sql=FILE or lua"),
+            ("lua=a.lua,reconnect-every=2", "reconnect-every"),
             ("sql=a.sql,lua=a.lua", "sql=FILE or lua"),
             ("lua=-", "sql=FILE or lua"),
             ("sql=/nonexistent/a.sql", "/nonexistent/a.sql"),

@@ -128,6 +128,10 @@ pub struct Knobs {
     #[arg(long, value_name = "DURATION")]
     pub think: Option<Length<1>>,
 
+    /// Close each connection after N ops of its client, and log in again [default: never]
+    #[arg(long, value_name = "N")]
+    pub reconnect_every: Option<OpCount>,
+
     /// Another workload beside it in all steps, several times: update-index,clients=4,rate=200 (a profile: [[run.group]])
     #[arg(long = "beside", value_name = "GROUP")]
     #[serde(rename = "group")]
@@ -205,6 +209,7 @@ impl Knobs {
     /// is for the tables of groups beside: names the key, and who says it instead.
     pub(crate) fn of_script(&self, find: &Find<'_>) -> Result<Knobs, (&'static str, &'static str)> {
         let by_option = "an option of the script may say it";
+        let own = "the script opens its connections";
         let of_prepare = "it reads the tables of loadgen prepare";
         let no_tables = schemas(&self.groups, find).is_empty();
         let rows = self.rows.as_ref().is_some_and(|rows| rows.0.is_some());
@@ -217,6 +222,7 @@ impl Knobs {
             (no_tables && keys, "distribution", "rand-type among its options says it"),
             (no_tables && self.warm == Some(Warm::Pool), "warm", of_prepare),
             (no_tables && self.ahi == Some(Ahi::Warm), "ahi", of_prepare),
+            (self.reconnect_every.is_some(), "reconnect_every", own),
         ];
         if let Some((_, key, why)) = all.into_iter().find(|(is_given, ..)| *is_given) {
             return Err((key, why));
@@ -266,6 +272,7 @@ impl Knobs {
             rates,
             arrival: self.arrival.unwrap_or_default(),
             think: self.think.map(|think| think.0),
+            reconnect_every: self.reconnect_every.map(|every| every.0),
             repeats: self.repeat.map_or(1, Whole::small),
             order: self.order.unwrap_or_default(),
             distribution,

@@ -63,6 +63,9 @@ pub struct Plan {
     /// Pause of a client after each op of a closed loop. Skipped if unset: older resume keys stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<Duration>,
+    /// Ops of a client after which it logs in again. Skipped if unset: older resume keys stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnect_every: Option<u64>,
     #[serde(skip)]
     pub repeats: u32,
     #[serde(skip)]
@@ -343,6 +346,7 @@ impl Plan {
             arrival: group.arrival,
             think: group.think,
             distribution: group.distribution,
+            reconnect_every: group.reconnect_every,
             statements: group.statements,
             spread: SpreadChoice::Auto,
             stop: if by_ops { StopAt::Time(limits::PHASE_MAX) } else { self.stop },
@@ -507,6 +511,7 @@ impl Plan {
             ("ops", ops.map(units::count)),
             ("arrival", (!self.rates.is_empty()).then(|| self.arrival.to_string())),
             ("think", self.think.map(units::duration)),
+            ("new connection after", self.reconnect_every.map(|n| terms::counted(n, "op"))),
             ("before steps", Some(self.before.to_string())),
             ("on error", Some(on_error.to_string())),
             ("errors at most", errors_max.map(|max| max.to_string())),
@@ -557,6 +562,7 @@ mod tests {
             rates: Vec::new(),
             arrival: Arrival::Poisson,
             think: None,
+            reconnect_every: None,
             repeats: 2,
             order: Order::Ascending,
             distribution: Distribution::Uniform,

@@ -13,8 +13,6 @@ pub struct Rules {
     pub at_end: AtEnd,
     /// Number of ops over all clients that ends the run, unless the time does.
     pub shared_ops: Option<u64>,
-    /// Ops of a client between two new connections; 0 is never.
-    pub reconnect_every: u64,
     /// Upper limit on the waiting arrivals of an open loop; more end the run.
     pub queue_max: Option<u64>,
     /// The observer gets the server's refusals unchanged, and log-in errors have no hints.
@@ -111,7 +109,6 @@ impl Rules {
             after_error: AfterError::Policy,
             at_end: AtEnd::Drain,
             shared_ops: None,
-            reconnect_every: 0,
             queue_max: None,
             raw_refusals: false,
             prepare_all: false,
@@ -130,7 +127,6 @@ impl Rules {
             after_error: AfterError::Restart(ignored),
             at_end: AtEnd::Finish { grace },
             shared_ops: events,
-            reconnect_every: 0,
             queue_max: Some(131_072),
             raw_refusals: true,
             prepare_all: true,
@@ -167,8 +163,10 @@ impl Serialize for Rules {
             AtEnd::Drain => None,
             AtEnd::Finish { grace } => grace,
         };
-        let (events, reconnect) = (self.shared_ops, self.reconnect_every);
-        AsSysbench { ignored: self.ignored(), events, grace, reconnect }.serialize(to)
+        // The plan has it; older keys have it here, too.
+        let reconnect = 0;
+        AsSysbench { ignored: self.ignored(), events: self.shared_ops, grace, reconnect }
+            .serialize(to)
     }
 }
 
@@ -180,10 +178,9 @@ mod tests {
     fn the_rules_of_sysbench_have_the_resume_key_of_before() {
         let ignored = Ignored::Codes(vec![1213, 1020]);
         let rules = Rules::sysbench(ignored, Some(7), Some(Duration::from_secs(2)));
-        let rules = Rules { reconnect_every: 3, ..rules };
         assert_eq!(
             serde_json::to_string(&rules).expect("plain data"),
-            r#"{"ignored":{"Codes":[1213,1020]},"events":7,"grace":{"secs":2,"nanos":0},"reconnect":3}"#
+            r#"{"ignored":{"Codes":[1213,1020]},"events":7,"grace":{"secs":2,"nanos":0},"reconnect":0}"#
         );
         let rules = Rules::sysbench(Ignored::All, None, None);
         assert_eq!(

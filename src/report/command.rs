@@ -61,6 +61,7 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     flag("max-errors", plan.max_errors.clone());
     flag("op-timeout", plan.op_timeout_s.map(seconds));
     flag("think", plan.think_s.map(seconds));
+    flag("reconnect-every", plan.reconnect_every.map(|every| every.to_string()));
     first.groups.iter().for_each(|group| flag("beside", Some(beside(group))));
     flag("seed", Some(plan.seed.to_string()));
     flag("warm", before.map(|before| before.warm.clone()).filter(|warm| warm != "none"));

@@ -262,6 +262,7 @@ fn metric(quantity: Quantity) -> Option<Metric> {
         Quantity::Qps => Some(Metric::QPS),
         Quantity::Tps => Some(Metric::TPS),
         Quantity::Latency(property) => Some(Metric::Time(Time::Own, property)),
+        Quantity::Connect(property) => Some(Metric::Time(Time::Connect, property)),
         Quantity::Errors | Quantity::ErrorShare => None,
     }
 }
@@ -292,7 +293,7 @@ fn median_or_sum(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, S
 pub(crate) fn quantity_in_words(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Qps | Quantity::Tps => format!("{}/s", units::rate(value)),
-        Quantity::Latency(_) => format!("{} ms", number(value / 1e3, 3)),
+        Quantity::Latency(_) | Quantity::Connect(_) => format!("{} ms", number(value / 1e3, 3)),
         Quantity::Errors => number(value, 0),
         Quantity::ErrorShare => format!("{} %", number(value * 100.0, 3)),
     }

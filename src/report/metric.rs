@@ -39,6 +39,8 @@ pub enum Time {
     Response,
     /// From the intended instant to the call, likewise.
     Wait,
+    /// Of the log-ins of clients that open new connections.
+    Connect,
     /// The response time of open loops and the service time of closed ones, where a table has both.
     Own,
 }
@@ -56,6 +58,7 @@ impl Time {
             Time::Service => ("service-", "service time", Some(all)),
             Time::Response => ("response-", "response time", Some(open_only)),
             Time::Wait => ("wait-", "waiting time", Some(open_only)),
+            Time::Connect => ("connect.", "log-in time", None),
             Time::Own => ("", "latency", Some(own)),
         }
     }
@@ -65,6 +68,7 @@ impl Time {
             Time::Service => Some(&latency.service),
             Time::Response => latency.response.as_ref(),
             Time::Wait => latency.wait.as_ref(),
+            Time::Connect => latency.connect.as_ref(),
             Time::Unnamed | Time::Own => Some(latency.own()),
         }
     }
@@ -93,7 +97,7 @@ impl FromStr for Metric {
         if let Some(figure) = find_figure(&name) {
             return Ok(Metric::Figure(figure));
         }
-        let times = [Time::Service, Time::Response, Time::Wait, Time::Unnamed];
+        let times = [Time::Service, Time::Response, Time::Wait, Time::Connect, Time::Unnamed];
         let property =
             |of: Time| Some(Metric::Time(of, Property::parse(name.strip_prefix(of.names().0)?)?));
         let of_group = || {
@@ -110,7 +114,7 @@ impl FromStr for Metric {
             Error::usage(format!(
                 "no metric is called '{text}'; there are percentiles above p0 and below p100 such as \
                  p50 or p99.9, mean, min, max, stddev, also service-p99 and, of an open loop, \
-                 response-p99, wait-mean and so on, {names}; of a group beside NAME.qps and so on"
+                 response-p99, wait-mean and so on, with --reconnect-every connect.p99, {names}; of a group beside NAME.qps and so on"
             ))
         })
     }
@@ -302,7 +306,7 @@ impl Metric {
             Time::Unnamed | Time::Own => true,
             Time::Service => run.rate.is_none(),
             Time::Response => run.rate.is_some(),
-            Time::Wait => false,
+            Time::Wait | Time::Connect => false,
         };
         match property {
             _ if !is_its_own => None,

@@ -11,7 +11,9 @@ use crate::error::{Error, Result};
 use crate::judge::{self, left, levels_in_words};
 use crate::mysql::{
     Asked, ConnectOptions, Dataset, Failure, Fingerprint, Liveness, Needs, Ready, ServerLink,
-    Session, Tables, discover, explain, optional, preflight, query_single, {server, status},
+    Session, Tables, discover, explain, optional, preflight, query_single,
+    server::Product,
+    {server, status},
 };
 use crate::observe::{Host, Probe, ROOT, Whereabouts};
 use crate::plan::{Ahi, Plan, Policy, Spread, Warm, limits, units};
@@ -137,6 +139,29 @@ pub(super) async fn preflight(
         plan.workloads().try_for_each(|workload| workload.fits(rows))?;
     }
     Ok((spread, ready))
+}
+
+/// Refuses addresses whose servers have not the version of the first: no step has two.
+pub(super) async fn check_versions(link: &ServerLink, first: &Server) -> Result<()> {
+    let versions = |server: &Server| [server.version.clone(), server.version_comment.clone()];
+    for other in &*link.others {
+        let address = &other.target.address;
+        let mut session = open(other, None).await?;
+        let asking = Product::ask(&mut session)
+            .map_err(|failure| explain(&failure, "read the server's version"));
+        let asked = ask(other, asking).await.map_err(|e| e.context(address.to_string()))?;
+        session.close(limits::COURTESY).await;
+        let Product { version, comment, .. } = asked;
+        let theirs = [version, comment];
+        if theirs != versions(first) {
+            let text = [versions(first), theirs].map(|of| of.join(" "));
+            let [ours, theirs] = text.map(|of| of.trim_end().to_owned());
+            let text = format!("{} has {ours}, and {address} has {theirs}", link.target.address);
+            return Err(Error::server(text)
+                .hint("a step has one version: measure each as a label of its own"));
+        }
+    }
+    Ok(())
 }
 
 /// Takes the tables to be as the plan says, as sysbench does.

@@ -197,7 +197,7 @@ fn tell_end(
 fn stand_in(profile: &mut Profile, source: Source, progress: &mut Progress) -> Result<()> {
     let Source { connection, label, .. } = source;
     let Some(connection) = connection else { return check_label(label.as_deref()) };
-    let address = resolve::resolve(&connection, &Env::real())?.target.address.to_string();
+    let address = resolve::resolve(&connection, &Env::real())?.target.name_addresses();
     let known_as = Some(address.clone());
     let options = profile.stand_in(label, Given { connection, address: address.clone(), known_as });
     if !options.is_empty() {

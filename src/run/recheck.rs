@@ -141,7 +141,7 @@ fn replace_server(
     let Some(connection) = &args.source.connection else {
         return check_label(args.source.label.as_deref()).map(|()| profile);
     };
-    let address = resolve::resolve(connection, &Env::real())?.target.address.to_string();
+    let address = resolve::resolve(connection, &Env::real())?.target.name_addresses();
     let steps = || loaded.summaries.iter().map(|(_, step)| step);
     let mut labels: Vec<&String> = steps().map(|step| &step.label).collect();
     labels.sort();

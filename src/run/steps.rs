@@ -11,7 +11,8 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use super::before::{
-    Patience, Preparation, PreparedServer, close, open, preflight, probe, read_all, with_liveness,
+    Patience, Preparation, PreparedServer, check_versions, close, open, preflight, probe, read_all,
+    with_liveness,
 };
 use super::conditions::{Watch, WindowWatch};
 use super::forecast::Forecast;
@@ -189,6 +190,9 @@ impl<'a> Steps<'a> {
         warnings.extend(exposure(control, target).await?);
         let bytes = dataset.as_ref().map(|dataset| dataset.data_bytes);
         let mut found = fingerprint(control, link, bytes).await?;
+        if let Job::Sweep(_) = self.job {
+            check_versions(link, &found.server).await?;
+        }
         found.server.table_formats = dataset.as_ref().map(|dataset| dataset.formats.clone());
         if let Some(in_profile) = &mut self.facts.in_profile {
             in_profile.check(&found.server, dataset.as_ref())?;
@@ -197,7 +201,8 @@ impl<'a> Steps<'a> {
             self.progress.warn_once(&warning.to_string());
         }
         let server = format!("{} {}", found.server.version, found.server.version_comment);
-        self.progress.note(&format!("{} at {}: {what}", server.trim_end(), target.address));
+        let place = target.name_addresses();
+        self.progress.note(&format!("{} at {place}: {what}", server.trim_end()));
         if let Job::Sweep(plan) = self.job
             && let Some(dataset) = &dataset
             && let Some(text) = engine::describe_queues(plan, spread, dataset.tables.count)

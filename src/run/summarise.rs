@@ -7,12 +7,13 @@ use super::in_profile::InProfile;
 use crate::engine::{self, MeasuredStep, per_s};
 use crate::judge::{Calibration, changed_after};
 use crate::load::reload::{Loaded, LoadedTable};
+use crate::mysql::{Address, ServerLink};
 use crate::observe::{Host, HostFacts};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
-    self, Client, ClientHost, CommandRun, Conditions, RateSearch, Server, Share, StatementText,
-    Summary, TableRows, Thread, VerifyQuery,
+    self, AddressCounts, Client, ClientHost, CommandRun, Conditions, RateSearch, Server, Share,
+    StatementText, Summary, TableRows, Thread, VerifyQuery,
 };
 use crate::terms::{Finding, OnError, StatementMode, counted, finding, joined};
 use crate::workload::Schema;
@@ -124,6 +125,7 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         totals: engine::totals(&run.counted, &run.counts),
         latency,
         transactions: run.transactions(),
+        addresses: count_addresses(server.link, step.clients, run),
         groups: run.groups.iter().map(engine::describe_group).collect(),
         timeline: run.counted.timeline.entries.clone(),
         outages: run.outages.clone(),
@@ -137,6 +139,20 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         experiment,
         conditions,
     }
+}
+
+/// Counts by the addresses of a link; nothing where there is one alone.
+fn count_addresses(link: &ServerLink, clients: u32, run: &MeasuredStep) -> Vec<AddressCounts> {
+    let of = link.addresses();
+    let counts = run.counts.by_address.iter().filter(|_| of > 1);
+    let all = link.target.addresses().zip(counts).enumerate();
+    let count = |(at, (address, (ops, errors))): (usize, (&Address, &(u64, u64)))| AddressCounts {
+        address: address.to_string(),
+        clients: (0..clients).filter(|client| link.place(*client) == at).count() as u32,
+        ops: *ops,
+        errors: *errors,
+    };
+    all.map(count).collect()
 }
 
 fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) {
@@ -208,6 +224,8 @@ pub(super) fn describe_sweep(
     let search = search.map(|(of, number)| RateSearch { number, ..of });
     let mut warnings = engine::findings(run, plan, step);
     warnings.extend(at.warnings.iter().cloned().chain(found));
+    let several = (at.link.addresses() > 1).then(|| at.link.target.name_addresses());
+    warnings.extend(several.map(|all| finding!(SeveralAddresses, all)));
     let mut workload = engine::workload(plan, at.spread);
     // The ledger is that of all groups.
     workload.unfollowed = workload.unfollowed.or_else(|| plan.unfollowed());
@@ -316,6 +334,7 @@ pub(super) fn describe_timed(
         rate: None,
         arrival: None,
         think_s: None,
+        reconnect_every: None,
         queues: None,
         seed: 0,
         charset: None,

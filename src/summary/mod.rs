@@ -86,6 +86,10 @@ contract! {
         /// The ops to which a script gave a name (`loadgen.transaction`), by name; not there without any.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub transactions: Vec<Transaction>,
+        /// The addresses that the clients were dealt out to in turn, where there are several: what the server tells of
+        /// itself is of the first; not there with one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub addresses: Vec<AddressCounts>,
         /// Groups of clients beside the measured ones, which are in no other field but `ledger`, `outcome` and what
         /// the server and the hosts tell; not there without any.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -224,6 +228,9 @@ contract! {
         /// Pause of a client after each op of a closed loop, outside its latency, seconds; null for
         /// none.
         pub think_s: Option<f64>,
+        /// Ops of a client after which it closed its connection and logged in again; not there where none did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reconnect_every: Option<u64>,
         /// Queues of arrivals: one an engine thread, and one a table of it where clients are
         /// pinned; null for a closed loop.
         pub queues: Option<u32>,
@@ -263,6 +270,18 @@ contract! {
         pub resolution: f64,
     }
 
+    /// The part of one address in a step.
+    pub struct AddressCounts {
+        /// Host and port.
+        pub address: String,
+        /// Measured clients that were connected to it.
+        pub clients: u32,
+        /// Their ops in the window.
+        pub ops: u64,
+        /// Their errors of all phases, attempts to connect again included.
+        pub errors: u64,
+    }
+
     /// A group of clients beside the measured ones: constant through a sweep.
     pub struct Group {
         /// Its name in gates, metrics and findings.
@@ -277,6 +296,9 @@ contract! {
         pub arrival: Option<Arrival>,
         /// Pause of a client after each op; null for none.
         pub think_s: Option<f64>,
+        /// Ops of a client between two log-ins; not there where none logged in again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reconnect_every: Option<u64>,
         /// Length of its window, seconds: that of the step, and with `ops` until its own last answer.
         pub measured_s: f64,
         #[serde(flatten)]
@@ -465,6 +487,10 @@ contract! {
         pub wait: Option<Distribution>,
         /// Service time of the ops that failed.
         pub failed: Distribution,
+        /// Time of the log-ins that began in the window, with `reconnect_every` alone: from the connection to the last
+        /// prepared statement. It is in none of the other times but the response time of ops that waited for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub connect: Option<Distribution>,
         /// Ops in doubt, which are in none of these times; null from old versions.
         pub in_doubt: Option<u64>,
         /// Ops that were issued and given up, in the times at their age; null from old versions.
@@ -893,13 +919,13 @@ impl Summary {
     /// Returns a group beside as if it had been measured alone: with its numbers and none of the server's.
     pub(crate) fn of_group(&self, name: GroupName) -> Option<Summary> {
         let group = self.groups.iter().find(|group| group.name == name.as_str())?;
-        let Group { clients, rate, arrival, think_s, measured_s, .. } = *group;
+        let Group { clients, rate, arrival, think_s, reconnect_every, measured_s, .. } = *group;
         Some(Summary {
             step_id: self.step_id.clone(),
             label: self.label.clone(),
             outcome: self.outcome,
             workload: group.workload.clone(),
-            plan: Plan { clients, rate, arrival, think_s, ..self.plan.clone() },
+            plan: Plan { clients, rate, arrival, think_s, reconnect_every, ..self.plan.clone() },
             started_at: self.started_at.clone(),
             measured_s,
             totals: group.totals.clone(),

@@ -535,6 +535,7 @@ impl<'a> Arguments<'a> {
         let password = password.unwrap_or_default().into_string();
         let password = password.map_err(|_| unsupported("MYSQL_PWD is no UTF-8"))?;
         let connect = ConnectOptions {
+            others: Vec::new(),
             ssl: self.ssl(&address)?,
             address,
             user,

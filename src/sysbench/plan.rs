@@ -42,14 +42,13 @@ pub(super) fn plan(settings: &Settings, script: Option<&Arc<Script>>, seed: u64)
         statements: if text { StatementMode::Text } else { StatementMode::Prepared },
         // One thread has one queue, as in sysbench.
         engine_threads: open.then_some(1),
-        rules: Rules {
-            reconnect_every: settings.values.count("reconnect"),
-            ..Rules::sysbench(
-                settings.ignored.clone(),
-                (settings.events > 0).then_some(settings.events),
-                settings.forced_shutdown,
-            )
-        },
+        reconnect_every: Some(settings.values.count("reconnect"))
+            .filter(|n| *n > 0 && script.is_none()),
+        rules: Rules::sysbench(
+            settings.ignored.clone(),
+            (settings.events > 0).then_some(settings.events),
+            settings.forced_shutdown,
+        ),
         script: script.cloned(),
         ..Knobs::default().resolve(workload(settings)?, seed)?
     })

@@ -245,6 +245,9 @@ codes! {
         "{count}{group} got no answer in time" "look at the server's log";
     Outages "outages" Failed Stored { count: Count("outage"), longest: Seconds, group: Group }
         "{count}{group}: no operation succeeded for up to {longest}" "--layout outages shows when";
+    SeveralAddresses "several_addresses" Doubt Stored { all: Text }
+        "clients were dealt out to {all}: what the server tells of itself is of the first"
+        "if these are several servers, read no counters, settings and costs of the server from it";
     Reconnects "reconnects" Failed Stored { count: Count("lost connection"), group: Group }
         "{count}{group} opened again" "look at the server's log";
     QueryCache "query_cache" Doubt Stored { size: Bytes, hits: Count("") }

@@ -9,7 +9,10 @@ use super::units::{parse_count, parse_percent, parse_thousandths, parse_time};
 
 /// Upper limit on the decimals of a percentile: `p99.9999` needs ten million ops already.
 const PERCENTILE_DECIMALS_MAX: usize = 6;
-const METRICS: &str = "p50, p99, p99.9 and other percentiles, mean, max, min, qps, tps or errors";
+const METRICS: &str = "p50, p99, p99.9 and other percentiles, mean, max, min, connect.p99 and so on, qps, tps or \
+                       errors";
+/// The name before a property of log-ins, which no group beside has.
+pub(crate) const LOG_INS: &str = "connect";
 
 /// A condition on a number of a cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +32,8 @@ pub enum Quantity {
     Tps,
     /// A property of the response time in an open loop, else of the service time.
     Latency(Property),
+    /// A property of the time of log-ins.
+    Connect(Property),
     /// Errors and ops without an answer, all phases.
     Errors,
     /// Ops of the window that failed, are in doubt or were given up, as a share of them.
@@ -153,8 +158,8 @@ pub(crate) fn parse_level(text: &str) -> Result<Gate, String> {
             "'{gate}' is of a group beside, and a search is for the measured clients"
         ));
     }
-    let rate = matches!(gate.quantity, Quantity::Qps | Quantity::Tps);
-    if rate || gate.range.1 == Bound::Unbounded || !gate.range.contains(&0.0) {
+    let other = matches!(gate.quantity, Quantity::Qps | Quantity::Tps | Quantity::Connect(_));
+    if other || gate.range.1 == Bound::Unbounded || !gate.range.contains(&0.0) {
         return Err(format!(
             "'{gate}' is no service level: these bound a latency or errors from above, such as \
              p99<2ms, errors<0.1% or errors==0"
@@ -167,21 +172,23 @@ pub(crate) fn parse_level(text: &str) -> Result<Gate, String> {
 fn quantity_of(name: &str) -> Result<(Option<GroupName>, Quantity), String> {
     let own = quantity(name);
     let of_group = || {
-        let (group, metric) = name.split_once('.').filter(|_| own.is_err())?;
+        let (group, metric) =
+            name.split_once('.').filter(|(name, _)| own.is_err() && *name != LOG_INS)?;
         Some((Some(group.parse().ok()?), quantity(metric).ok()?))
     };
     of_group().map_or_else(|| own.clone().map(|quantity| (None, quantity)), Ok)
 }
 
 fn quantity(name: &str) -> Result<Quantity, String> {
-    let latency = Property::parse(name).filter(|_| !["stddev", "avg"].contains(&name));
+    let time = |name: &str| Property::parse(name).filter(|_| !["stddev", "avg"].contains(&name));
+    let connect = || time(name.strip_prefix(LOG_INS)?.strip_prefix('.')?).map(Quantity::Connect);
     let unknown = || format!("'{name}' is no metric of a condition: {METRICS}");
     match name {
         "" => Err(format!("a metric is missing: {METRICS}")),
         "qps" => Ok(Quantity::Qps),
         "tps" => Ok(Quantity::Tps),
         "errors" => Ok(Quantity::Errors),
-        _ => latency.map(Quantity::Latency).ok_or_else(unknown),
+        _ => time(name).map(Quantity::Latency).or_else(connect).ok_or_else(unknown),
     }
 }
 
@@ -189,10 +196,12 @@ fn quantity(name: &str) -> Result<Quantity, String> {
 fn threshold(quantity: Quantity, text: &str) -> Result<(Quantity, f64), String> {
     let limit = match quantity {
         _ if text.is_empty() => return Err("a value is missing, such as 2ms, 10k or 0".to_owned()),
-        Quantity::Latency(_) if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') => {
+        Quantity::Latency(_) | Quantity::Connect(_)
+            if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') =>
+        {
             return Err(format!("a time needs its unit: {text}ms or {text}us?"));
         }
-        Quantity::Latency(_) => parse_time(text)? as f64 / 1e3,
+        Quantity::Latency(_) | Quantity::Connect(_) => parse_time(text)? as f64 / 1e3,
         Quantity::Errors if text.ends_with('%') => {
             return Ok((Quantity::ErrorShare, parse_percent(text)?));
         }
@@ -322,6 +331,12 @@ mod tests {
         for text in ["writer.p100<2ms", "writer.<2ms", "Writer.p99<2ms", "writer.speed>1"] {
             assert!(text.parse::<Gate>().is_err(), "{text}");
         }
+        let log_ins = gate("connect.p99.9 < 50ms");
+        let quantity = Quantity::Connect(Property::Percentile(Percentile(99.9)));
+        assert_eq!((log_ins.group, log_ins.quantity), (None, quantity));
+        assert!(
+            "connect.qps>1".parse::<Gate>().is_err() && parse_level("connect.p99<2ms").is_err()
+        );
         assert!(parse_level("p99<2ms").is_ok() && parse_level("writer.p99<2ms").is_err());
     }
 

@@ -50,6 +50,7 @@ impl<'a> Db<'a> {
     pub(crate) fn target(&self) -> ConnectOptions {
         ConnectOptions {
             address: Address::Socket(self.sandbox.socket.clone()),
+            others: Vec::new(),
             user: "root".into(),
             password: Secret::default(),
             database: self.name.clone(),

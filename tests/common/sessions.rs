@@ -29,6 +29,7 @@ pub(crate) fn socket(path: &Path) -> Address {
 pub(crate) fn target(address: Address, user: &str, database: &str) -> ConnectOptions {
     ConnectOptions {
         address,
+        others: Vec::new(),
         user: user.into(),
         password: Secret::default(),
         database: database.into(),

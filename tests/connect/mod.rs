@@ -28,6 +28,7 @@ fn skipped(test: &str, server: &str, why: &str) {
 fn tcp(sandbox: &Sandbox, user: &str, password: &str) -> ConnectOptions {
     ConnectOptions {
         address: Address::Tcp { host: "127.0.0.1".into(), port: sandbox.port },
+        others: Vec::new(),
         user: user.into(),
         password: Secret::new(password),
         database: "sbtest".into(),

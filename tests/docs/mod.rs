@@ -222,6 +222,7 @@ pages! {
     writer_beside_readers "docs/cookbook/writer-beside-readers.md";
     callaghan_sysbench "docs/user/callaghan-sysbench.md";
     ci "docs/user/ci.md";
+    connections "docs/user/connections.md";
     experiments "docs/user/experiments.md";
     from_sysbench "docs/user/from-sysbench.md";
     glossary "docs/user/glossary.md";

@@ -37,6 +37,7 @@ pub(crate) const FREE: &[(&str, &str)] = &[
     ("client.net_rx_bytes", "a counter"),
     ("client.net_tx_bytes", "a counter"),
     ("client.share", "the verdict judges it"),
+    ("addresses", "their number is a condition; the rest are places, and counts of the window"),
     ("verify", "what the data must hold, not what was run"),
     ("hosts", "`client` has the number and the facts of all"),
     ("started_at", "an instant"),

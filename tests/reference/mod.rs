@@ -240,7 +240,8 @@ const TIMES: &str = "
 
 Without a prefix they are of the response time in an open loop (`--rate`), of the service time in a closed one. \
 `service-p99`, `response-p99` and `wait-p99` say which: the call itself; from the intended instant to the return; the \
-part of that before the call. The last two exist in an open loop only. Times are lower the better, in milliseconds for \
+part of that before the call. The last two exist in an open loop only. `connect.p99` is of the log-ins of \
+`--reconnect-every`. Times are lower the better, in milliseconds for \
 people and in microseconds in files.
 
 A percentile is shown where at least ten values lie beyond it: p99 takes 1,000 operations, p99.9 10,000. Else the cell is \

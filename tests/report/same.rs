@@ -54,7 +54,7 @@ fn full() -> Value {
             full["conditions"][host]["links"][0][bytes] = value!(1 << 20);
         }
     }
-    for name in ["service", "response", "wait", "failed"] {
+    for name in ["service", "response", "wait", "failed", "connect"] {
         full["latency"][name]["histogram"] = value!(histogram(&[100_000]));
     }
     full

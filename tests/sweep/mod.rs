@@ -2,6 +2,7 @@
 
 mod before;
 mod conditions;
+mod connections;
 mod disk;
 mod faults;
 mod gates;

@@ -57,6 +57,7 @@ fn plan(ops: u64) -> Plan {
         rates: Vec::new(),
         arrival: Arrival::Poisson,
         think: None,
+        reconnect_every: None,
         repeats: 1,
         order: Order::Ascending,
         distribution: Distribution::Uniform,
@@ -78,6 +79,7 @@ fn plan(ops: u64) -> Plan {
 fn run(plan: &Plan, port: u16) -> engine::MeasuredStep {
     let target = ConnectOptions {
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
+        others: Vec::new(),
         user: "x".to_owned(),
         password: loadgen::mysql::options::Secret::default(),
         database: "sbtest".to_owned(),

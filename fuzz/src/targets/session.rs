@@ -140,6 +140,7 @@ pub(crate) fn session(bytes: &[u8]) -> Rc<Seen> {
         let address = listen(tls, script, Rc::clone(&counted)).await;
         let target = ConnectOptions {
             address,
+            others: Vec::new(),
             user: "root".to_owned(),
             password: Secret::new(if flags & 2 != 0 { PASSWORD } else { "" }),
             database: "sbtest".to_owned(),

@@ -19,6 +19,7 @@ pub(crate) fn a_plan(workload: usize, clients: u32, stop: StopAt) -> Plan {
         rates: Vec::new(),
         arrival: plan::Arrival::Poisson,
         think: None,
+        reconnect_every: None,
         repeats: 1,
         order: plan::Order::Ascending,
         distribution: Distribution::Uniform,

@@ -16,6 +16,7 @@ pub mod handover;
 pub mod resolve;
 
 use std::fmt;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,11 +35,12 @@ pub use files::{Env, Text};
 #[derive(clap::Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionArgs {
-    /// Host of the server; localhost, or none, without a port means the socket where there is one
+    /// Host, or several that share the clients: a,b:3307; localhost, or none, without a port means the
+    /// socket where there is one
     #[arg(short = 'h', long, value_name = "HOST", value_parser = NonEmptyStringValueParser::new())]
     pub host: Option<String>,
 
-    /// TCP port [default: 3306]
+    /// TCP port, of a list of hosts for those without one [default: 3306]
     #[arg(short = 'P', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
 
@@ -135,6 +137,9 @@ pub(crate) const KEEPALIVE: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectOptions {
     pub address: Address,
+    /// More addresses of the same server or cluster: clients are dealt out to all in turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Address>,
     pub user: String,
     /// Never written with the others.
     #[serde(skip)]
@@ -161,6 +166,7 @@ impl ConnectOptions {
     pub(crate) fn private(socket: &Path) -> ConnectOptions {
         ConnectOptions {
             address: Address::Socket(socket.to_owned()),
+            others: Vec::new(),
             user: "root".to_owned(),
             password: Secret::default(),
             database: "sbtest".to_owned(),
@@ -202,6 +208,15 @@ impl ConnectOptions {
             }
         };
         Ok(builder.into())
+    }
+
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &Address> {
+        iter::once(&self.address).chain(&self.others)
+    }
+
+    /// Names all addresses, as `--host` may.
+    pub(crate) fn name_addresses(&self) -> String {
+        self.addresses().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 
     /// Changes the database; `""` for none.

@@ -109,7 +109,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
             taken.map_err(|error| error.hint(URL_FORM))?;
         }
     }
-    let address = address(&inputs, env)?;
+    let (address, others) = address(&inputs, env)?;
     let ssl = ssl(&inputs, &address, &mut warnings)?;
     let values = inputs.values;
     let connect_timeout = values.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
@@ -123,7 +123,7 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     let wants_prompt = values.password == Some(None);
     let password = values.password.flatten().unwrap_or_default();
     let database = values.database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
-    let target = ConnectOptions { address, user, password, database, ssl, connect_timeout };
+    let target = ConnectOptions { address, others, user, password, database, ssl, connect_timeout };
     Ok(Resolved { target, warnings, wants_prompt })
 }
 
@@ -347,6 +347,9 @@ fn split_url(text: &Secret) -> std::result::Result<Vec<(String, String)>, String
     if database.contains('/') {
         return Err("has more than a database for its path".to_owned());
     }
+    if url.host_str().is_some_and(|host| host.contains([',', '%'])) {
+        return Err("names one host; --host takes several".to_owned());
+    }
     let mut parts = Vec::new();
     for (key, value) in [
         ("user", Some(url.username())),
@@ -379,7 +382,8 @@ pub(super) fn without_password(text: &Secret) -> Option<(Secret, String)> {
     Some((Secret::new(password), url.to_string()))
 }
 
-fn address(Inputs { values, by }: &Inputs, env: &Env) -> Result<Address> {
+/// Returns the address, and others if the host is a list of several.
+fn address(Inputs { values, by }: &Inputs, env: &Env) -> Result<(Address, Vec<Address>)> {
     let remote = values.host.as_ref().filter(|host| !host.eq_ignore_ascii_case("localhost"));
     // The first of equally strong ones counts, as in MariaDB's client.
     let votes = [
@@ -399,23 +403,47 @@ fn address(Inputs { values, by }: &Inputs, env: &Env) -> Result<Address> {
             return Err(Error::usage(message));
         }
     }
-    let host = values.host.as_ref().map(|host| host_name(host, &by["host"].1)).transpose()?;
+    let list = values.host.iter().flat_map(|list| list.split(','));
+    let hosts = list.map(|host| host_and_port(host.trim(), &by["host"].1));
+    let hosts = hosts.collect::<Result<Vec<_>>>()?;
     // Option files and environment are equally strong: MYSQL_HOST must not lose to a [client] socket.
     let strongest =
         votes.iter().rev().max_by_key(|((strength, _), _)| (*strength).max(Strength::Shared));
     let usual = || USUAL_SOCKETS.map(PathBuf::from).into_iter().find(|path| (env.is_socket)(path));
     let socket = || values.socket.clone().or_else(usual);
-    let tcp = || Address::Tcp {
-        host: host.unwrap_or_else(|| "127.0.0.1".to_owned()),
-        port: values.port.unwrap_or(DEFAULT_PORT),
+    let port = values.port.unwrap_or(DEFAULT_PORT);
+    let of_host = |(host, own): (String, Option<u16>)| {
+        let port = own.unwrap_or(port);
+        Address::Tcp { host, port }
     };
+    let tcp = || {
+        let mut all = hosts.into_iter().map(of_host);
+        let first = all.next().unwrap_or_else(|| of_host(("127.0.0.1".to_owned(), None)));
+        (first, all.collect())
+    };
+    let one = |path| (Address::Socket(path), Vec::new());
     match strongest {
         Some((_, Protocol::Tcp)) => Ok(tcp()),
-        Some(((_, from), Protocol::Socket)) => socket().map(Address::Socket).ok_or_else(|| {
+        Some(((_, from), Protocol::Socket)) => socket().map(one).ok_or_else(|| {
             Error::usage(format!("{from}: there is no socket at {}", USUAL_SOCKETS.join(", ")))
                 .hint("-S names it")
         }),
-        None => Ok(socket().map_or_else(tcp, Address::Socket)),
+        None => Ok(socket().map_or_else(tcp, one)),
+    }
+}
+
+/// Splits the port off a host of a list: `db1:3307`, `[::1]:3308`.
+fn host_and_port(host: &str, from: &str) -> Result<(String, Option<u16>)> {
+    let ends = |at: &usize| host.find(':') == Some(*at) || host[..*at].ends_with(']');
+    let colon = host.rfind(':').filter(|at| ends(at) && !host.contains('@'));
+    let (name, port) = colon.map_or((host, None), |at| (&host[..at], Some(&host[at + 1..])));
+    let name = host_name(name, from)?;
+    // Not shown: it may be a part of a password.
+    let wrong = |what| Err(Error::usage(format!("{from} {what}")).hint("a,b:3307,[::1]:3308"));
+    match port.map(str::parse) {
+        _ if name.is_empty() => wrong("has a host without a name"),
+        Some(Err(_) | Ok(0)) => wrong("has no port from 1 to 65535 behind its ':'"),
+        port => Ok((name, port.map(|port| port.expect("a number")))),
     }
 }
 
@@ -574,6 +602,19 @@ mod tests {
             "other:4 file file file 4"
         );
         assert_eq!(all("-u flag", &world(&with_url, FILE, &[])), "url:3 flag url url 3");
+    }
+
+    #[test]
+    fn list_of_hosts_has_an_address_each() {
+        let files: Files = &[("/etc/my.cnf", 0o600, "[client]\nhost=a, b:3307\nport=4\nsocket=/x")];
+        let all = |line: &str, env: &Env| ok(line, env).target.name_addresses();
+        assert_eq!(all("", &world(&[], files, SOCKET)), "a:4,b:3307");
+        let none = world(&[], &[], SOCKET);
+        let line = "-h a,b:3307,[::1]:3308,::1,[fe80::1%eth0] -P 3309";
+        let wanted = "a:3309,b:3307,[::1]:3308,[::1]:3309,[fe80::1%eth0]:3309";
+        assert_eq!(all(line, &none), wanted);
+        assert_eq!(all("-h localhost:3307", &none), "localhost:3307");
+        assert_eq!(all("-h localhost", &none), "/tmp/mysql.sock");
     }
 
     #[test]
@@ -981,7 +1022,8 @@ mod tests {
             ("[client]\nssl=maybe", "/etc/my.cnf:2: ssl: it takes"),
             ("[loadgen]\nsokcet=/x", "/etc/my.cnf:2: [loadgen] knows"),
             ("[loadgen]\nconnect-timeout=0", "/etc/my.cnf:2: connect-timeout is 0"),
-            ("[client]\nhost=db1:3306", "/etc/my.cnf:2: host is no host"),
+            ("[client]\nhost=db1:x", "/etc/my.cnf:2: host has no port"),
+            ("[client]\nhost=a,db1:1:2", "/etc/my.cnf:2: host is no host"),
         ] {
             let error = error("", &file(text));
             assert!(error.to_string().starts_with(a), "{error}");
@@ -996,6 +1038,11 @@ mod tests {
         for (line, a) in [
             ("-h /tmp/x.sock", "--host is a path"),
             ("-h u:marker@h", "--host is no host: it holds '@'"),
+            ("-h a,u:marker@h", "--host is no host: it holds '@'"),
+            ("-h a,,b", "--host has a host without a name"),
+            ("-h a:0,b", "--host has no port"),
+            ("-h a,b -S /x.sock", "--host means TCP"),
+            ("--url mysql://a,b/", "--url names one host"),
             ("--connect-timeout 0", "--connect-timeout is 0"),
             ("--url mysql://h/?sokcet=/x", "unknown option 'sokcet'"),
             ("--url mysql://h/?user=x", "unknown option 'user'"),
