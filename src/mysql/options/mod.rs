@@ -35,8 +35,7 @@ pub use files::{Env, Text};
 #[derive(clap::Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionArgs {
-    /// Host, or several that share the clients: a,b:3307; localhost, or none, without a port means the
-    /// socket where there is one
+    /// Host, or several: a,b:3307; localhost, or none, without a port means the socket where there is one
     #[arg(short = 'h', long, value_name = "HOST", value_parser = NonEmptyStringValueParser::new())]
     pub host: Option<String>,
 
