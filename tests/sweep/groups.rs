@@ -91,23 +91,27 @@ fn pace(summary: &Summary, name: &str, rate: f64) -> (bool, bool) {
     (off.abs() <= 0.02, summary.warnings.iter().any(told))
 }
 
+/// A full host keeps no rate at some moment; one that has a moment's time does.
 #[test]
 fn paced_writer_keeps_its_rate_beside_saturated_readers() {
     let words = "point-select --tables 8 --clients 4,8 --warmup 300ms --time 2s \
                  --beside update-index,name=writer,clients=4,rate=100,arrival=uniform";
-    let ended = run_canned(words, &canned(Vec::new()));
-    assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let all = &ended.summaries;
-    assert_eq!(all.len(), 2);
-    let paces: Vec<(bool, bool)> = all.iter().map(|step| pace(step, "writer", 100.0)).collect();
-    assert!(paces.iter().all(|(is_reached, is_told)| *is_reached || *is_told), "{paces:?}");
-    assert!(paces.contains(&(true, false)), "{paces:?}");
-    for summary in all {
-        assert_eq!(summary.groups.len(), 1);
-        assert!(summary.plan.rate.is_none() && summary.latency.response.is_none());
-        let timeline: u64 = summary.timeline.iter().map(|entry| entry.ops).sum();
-        assert!(timeline >= summary.totals.ops && summary.totals.ops > 0);
-    }
+    let is_kept = (0..5).any(|_| {
+        let ended = run_canned(words, &canned(Vec::new()));
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let all = &ended.summaries;
+        assert_eq!(all.len(), 2);
+        for summary in all {
+            assert_eq!(summary.groups.len(), 1);
+            assert!(summary.plan.rate.is_none() && summary.latency.response.is_none());
+            let intended = group(summary, "writer").totals.intended.expect("a number");
+            assert!((198..=202).contains(&intended), "{intended}");
+            let timeline: u64 = summary.timeline.iter().map(|entry| entry.ops).sum();
+            assert!(timeline >= summary.totals.ops && summary.totals.ops > 0);
+        }
+        all.iter().all(|step| pace(step, "writer", 100.0) == (true, false))
+    });
+    assert!(is_kept);
 }
 
 #[test]
