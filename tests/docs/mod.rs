@@ -5,6 +5,8 @@
 //! and leads `db1` to the private server (`tests/docs/loadgen`). A comment such as `# exits with 98 or 99`
 //! tells other exit statuses than 0 that are well, too.
 
+mod seeds;
+
 use crate::common;
 use std::fmt::Write as _;
 use std::fs;
