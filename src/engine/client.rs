@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use super::connection::{Connection, pauses, reconnect};
-use super::errors::OpError;
+use super::errors::{ClientAction, OpError};
 use super::operation::{OpContext, OpDone};
 use super::pacing::Pacing;
 use super::program::{Goodbye, Program};
@@ -104,14 +104,16 @@ async fn renew(
     match log_in(thread, state, program).await {
         Ok(session) => Some(session),
         Err(refused) if ends && plan.policy.on_error == OnError::Abort => {
-            thread.tell(ThreadEvent::Abort(state.client, refused.into()));
+            let error = OpError::Failure(refused, Some(Box::new(ClientAction::Connect)));
+            thread.tell(ThreadEvent::Abort(state.client, error));
             None
         }
         Err(_) => reopen(thread, state, program).await,
     }
 }
 
-/// Logs in again after so many ops. The drain waits for it, as for an op.
+/// Logs in again after so many ops. The drain waits for it, as for an op. The time of one that was refused goes on
+/// until a later attempt succeeds.
 async fn log_in(
     thread: &ThreadState,
     state: &ClientState,
@@ -121,13 +123,11 @@ async fn log_in(
     let began = thread.now();
     state.login.set(Some(began));
     // Boxed: else every client keeps room for a log-in while it works.
-    let client = thread.number(state);
-    let opened = Box::pin(reconnect(&thread.setup, &thread.inbox, program, client)).await;
-    state.login.set(None);
-    let now = thread.now();
+    let opened = Box::pin(reconnect(&thread.setup, &thread.inbox, program, state.client)).await;
     match &opened {
         Ok(_) => {
-            thread.recorder.borrow_mut().connected(began, now);
+            let now = thread.now();
+            thread.logged_in(state, now);
             thread.count(now, |events| events.reconnects += 1);
         }
         Err(refused) => thread.refused_reconnect(state, refused.clone()),
@@ -143,13 +143,12 @@ async fn reopen(
 ) -> Option<LeanSession> {
     state.offline.set(true);
     state.answered.set(None);
-    let client = thread.number(state);
     let mut pauses = pauses(state.client, thread.failures.borrow().reconnects);
     let reopened = loop {
         let opening = async {
             tokio::time::sleep(pauses()).await;
             let _permit = thread.setup.logins.acquire().await.expect("nobody closes it");
-            reconnect(&thread.setup, &thread.inbox, program, client).await
+            reconnect(&thread.setup, &thread.inbox, program, state.client).await
         };
         // Boxed: else every client keeps room for a log-in while it works.
         let failure = match state.watch(thread.op_timeout(), Box::pin(opening)).await {
@@ -162,7 +161,9 @@ async fn reopen(
     thread.tell(ThreadEvent::Reopened);
     state.offline.set(false);
     thread.failures.borrow_mut().reconnects += 1;
-    thread.count(thread.now(), |events| events.reconnects += 1);
+    let now = thread.now();
+    thread.logged_in(state, now);
+    thread.count(now, |events| events.reconnects += 1);
     Some(reopened)
 }
 
@@ -288,7 +289,7 @@ impl<'a> Client<'a> {
             if self.program.has_rest() {
                 now = self.rest().await?;
             }
-            if self.wants_reconnect(now) {
+            if self.wants_reconnect(now) && pacing.may_follow(slot) {
                 return Ok(NextStep::Reconnect);
             }
             if self.program.has_ended() {

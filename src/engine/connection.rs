@@ -43,7 +43,7 @@ pub(crate) async fn open(
     let _permit = setup.logins.acquire().await.expect("nobody closes it");
     // Boxed: most clients wait for their turn, without room for a log-in.
     let charset = job.plan.charset.as_deref();
-    let link = setup.link.of_client(job.first_client + client);
+    let link = setup.link_of(client);
     let mut session = if job.plan.rules.raw_refusals {
         let opened = Box::pin(LeanSession::open_again(link, inbox, charset)).await;
         opened.map_err(|failure| OpenError::refused(ClientAction::Connect, failure))?
@@ -60,7 +60,7 @@ pub(crate) async fn open(
     })
 }
 
-/// Opens it again for a client, which is numbered over all groups.
+/// Opens it again for a client.
 pub(super) async fn reconnect(
     setup: &StepSetup,
     inbox: &Inbox,
@@ -69,7 +69,7 @@ pub(super) async fn reconnect(
 ) -> Result<LeanSession, Failure> {
     let (job, limit) = (&setup.job, setup.link.target.connect_timeout);
     let charset = job.plan.charset.as_deref();
-    let mut session = LeanSession::open_again(setup.link.of_client(client), inbox, charset).await?;
+    let mut session = LeanSession::open_again(setup.link_of(client), inbox, charset).await?;
     match within(limit, program.reopen(job, &mut session)).await {
         Some(opened) => opened.map(|()| session),
         None => Err(Failure::Lost(too_slow(limit))),

@@ -111,6 +111,11 @@ impl OpError {
         !matches!(self, OpError::LeftOpen(_)) && self.class().keeps_session()
     }
 
+    /// Returns whether a client could not log in again after so many ops.
+    pub(super) fn is_of_login(&self) -> bool {
+        matches!(self, OpError::Failure(_, Some(action)) if **action == ClientAction::Connect)
+    }
+
     pub(crate) fn leaves_doubt(&self) -> bool {
         self.class().leaves_doubt()
     }
@@ -292,7 +297,8 @@ pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_i
                 }
                 _ => None,
             };
-            hint(*code, message, Tried::Statement).into_iter().chain(goes_on).collect()
+            let tried = if error.is_of_login() { Tried::LogIn } else { Tried::Statement };
+            hint(*code, message, tried).into_iter().chain(goes_on).collect()
         }
     };
     let failed = Error::failed(format!("client {client}: {error}"));

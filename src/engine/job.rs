@@ -411,6 +411,17 @@ impl Job {
         self.tables.count.max(1)
     }
 
+    /// Deals the clients of the group out to addresses in turn; returns the place of a client's. Pinned ones move on
+    /// by one when tables and addresses begin again together: else no table had all addresses.
+    pub(crate) fn deal(&self, client: u32, addresses: usize) -> usize {
+        let (client, tables) = (client as usize, self.places() as usize);
+        let moved = match self.spread {
+            Spread::Pinned => client / common_multiple(addresses, tables),
+            Spread::Random => 0,
+        };
+        (client + moved) % addresses
+    }
+
     pub(crate) fn pinned_table(&self, client: u32) -> Option<u32> {
         (self.spread == Spread::Pinned).then(|| client % self.places())
     }
@@ -515,8 +526,13 @@ pub(crate) fn engine_threads(plan: &Plan, clients: u32) -> usize {
 /// as the least common multiple of the two says.
 pub(crate) fn queues(threads: usize, spread: Spread, tables: u32, clients: u32) -> u32 {
     let tables = if spread == Spread::Pinned { tables.max(1) as usize } else { 1 };
-    let both = (threads..).step_by(threads).find(|n| n.is_multiple_of(tables));
-    both.expect("their product at the latest").min(clients as usize) as u32
+    common_multiple(threads, tables).min(clients as usize) as u32
+}
+
+/// Returns the least one of two numbers above 0.
+fn common_multiple(one: usize, other: usize) -> usize {
+    let both = (one..).step_by(one).find(|n| n.is_multiple_of(other));
+    both.expect("their product at the latest")
 }
 
 /// Adds up what other groups change. Nobody sees a transaction that deletes rows and puts them back.

@@ -55,7 +55,9 @@ pub(crate) use reading::{ServerReading, changes, run_on_thread};
 #[cfg(feature = "lua")]
 pub(crate) use script::{Runner, begin_main, end_main};
 pub use setup::QueueLength;
-pub(crate) use setup::{Go, MEASURED, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage};
+pub(crate) use setup::{
+    DealtCounts, Go, MEASURED, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage,
+};
 pub(crate) use step::describe_queues;
 pub use step::run_step;
 pub(crate) use summarise::{

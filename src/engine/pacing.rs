@@ -189,6 +189,12 @@ impl Pacing {
         .await
     }
 
+    /// Returns whether another arrival may follow for the client at this place.
+    pub(crate) fn may_follow(&self, place: usize) -> bool {
+        let queues = self.queues.borrow();
+        !queues.all[queues.places[place].0].is_done()
+    }
+
     pub(crate) async fn dispatch(&self, origin: Instant) -> io::Result<Infallible> {
         self.alarm.run(origin, |now| self.queues.borrow_mut().wake_due(now)).await
     }

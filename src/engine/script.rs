@@ -167,7 +167,7 @@ fn server_of<'a>(
 ) -> Server<'a> {
     let plan = &setup.job.plan;
     Server {
-        link: setup.link.of_client(setup.job.first_client + client),
+        link: setup.link_of(client),
         inbox,
         ignored: plan.rules.ignored().unwrap_or(&NONE),
         text_statements: plan.script.as_ref().is_some_and(|script| script.text_statements),

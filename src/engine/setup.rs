@@ -16,7 +16,7 @@ use crate::mysql::ServerLink;
 use crate::observe::{Ns, RecordedInterval, TransactionNames};
 use crate::plan::ScriptLog;
 use crate::summary::LedgerEntry;
-use crate::terms::ErrorClass;
+use crate::terms::{ErrorClass, add};
 
 /// The interval at which a thread checks for an early end. One timer ticks for all threads: one in each
 /// thread's own runtime costs 2.7 us an operation with one client.
@@ -131,14 +131,28 @@ pub struct QueueLength {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ThreadCounts {
     pub ops_by_client: Vec<u64>,
-    /// Ops and errors by the address that the clients are dealt to.
-    pub by_address: Vec<(u64, u64)>,
+    /// By the address that the clients are dealt to.
+    pub by_address: Vec<DealtCounts>,
     pub ops_by_table: Vec<u64>,
     pub ledger: Vec<LedgerEntry>,
     pub failures: Failures,
     pub usage: Vec<ThreadUsage>,
     pub ended: Ns,
     pub paced: Option<PacingCounts>,
+}
+
+/// Counts of the clients that are dealt to one address.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DealtCounts {
+    pub clients: u32,
+    pub ops: u64,
+    pub errors: u64,
+}
+
+impl DealtCounts {
+    pub(crate) fn add(&mut self, more: &DealtCounts) {
+        add!(self, more; clients, ops, errors);
+    }
 }
 
 impl ThreadCounts {
@@ -150,9 +164,8 @@ impl ThreadCounts {
     pub(crate) fn merge(mut self, other: ThreadCounts) -> ThreadCounts {
         self.ops_by_client.extend(other.ops_by_client);
         self.ops_by_table.iter_mut().zip(other.ops_by_table).for_each(|(sum, ops)| *sum += ops);
-        for ((ops, errors), more) in self.by_address.iter_mut().zip(other.by_address) {
-            (*ops, *errors) = (*ops + more.0, *errors + more.1);
-        }
+        let dealt = self.by_address.iter_mut().zip(&other.by_address);
+        dealt.for_each(|(sum, more)| sum.add(more));
         add_entries(&mut self.ledger, &other.ledger);
         self.failures.merge(other.failures);
         self.usage.extend(other.usage);
@@ -169,6 +182,15 @@ pub(crate) fn add_entries(sums: &mut [LedgerEntry], more: &[LedgerEntry]) {
 }
 
 impl StepSetup {
+    /// Returns the place of the address that a client of the group is dealt to.
+    pub(crate) fn address_of(&self, client: u32) -> usize {
+        self.job.deal(client, self.link.addresses())
+    }
+
+    pub(crate) fn link_of(&self, client: u32) -> &ServerLink {
+        self.link.at(self.address_of(client))
+    }
+
     pub(crate) fn tell(&self, thread: usize, event: ThreadEvent) {
         // Nobody listens only when the step is over.
         let _ = self.events.send(ThreadMessage { thread, group: self.group, event });
@@ -240,7 +262,7 @@ mod tests {
         watch.turn(1_000, 3_000, window, true);
         ThreadCounts {
             ops_by_client: vec![3, 4],
-            by_address: vec![(3, 1), (4, 0)],
+            by_address: vec![DealtCounts { clients: 2, ops: 3, errors: 1 }, DealtCounts::default()],
             ops_by_table: vec![7],
             ledger: vec![LedgerEntry {
                 table: "sbtest1".to_owned(),

@@ -14,7 +14,7 @@ use super::job::{Job, TableShare};
 use super::op_share::OpShare;
 use super::pacing::{Pacing, StepWindow};
 use super::self_watch::SharedWatch;
-use super::setup::{QueueLength, ServiceReport, StepSetup, ThreadCounts, ThreadEvent};
+use super::setup::{DealtCounts, QueueLength, ServiceReport, StepSetup, ThreadCounts, ThreadEvent};
 use crate::error::Result;
 use crate::mysql::Failure;
 use crate::mysql::wire::Inbox;
@@ -128,11 +128,6 @@ impl ThreadState {
     #[inline]
     pub(crate) fn job(&self) -> &Job {
         &self.job
-    }
-
-    /// Returns the number of a client over all groups.
-    pub(crate) fn number(&self, client: &ClientState) -> u32 {
-        self.job.first_client + client.client
     }
 
     #[inline]
@@ -255,7 +250,9 @@ impl ThreadState {
         let in_doubt = self.note_error(client, now, error);
         let measured = client.measured.get();
         let given_up = matches!(error, OpError::Timeout(_));
-        if !given_up {
+        if given_up {
+            client.errors.set(client.errors.get() + 1);
+        } else {
             self.count_error(client, error);
         }
         let mut recorder = self.recorder.borrow_mut();
@@ -295,6 +292,13 @@ impl ThreadState {
         self.failures.borrow_mut().count_refused_reconnect(&refused);
     }
 
+    /// Records the time of a log-in after so many ops, from its first attempt.
+    pub(crate) fn logged_in(&self, client: &ClientState, now: Ns) {
+        if let Some(began) = client.login.take() {
+            self.recorder.borrow_mut().connected(began, now);
+        }
+    }
+
     /// Returns true if the error leaves something in doubt. No op has failed yet: it may begin again.
     pub(crate) fn note_error(&self, client: &ClientState, now: Ns, error: &OpError) -> bool {
         if !error.leaves_doubt() {
@@ -332,9 +336,7 @@ impl ThreadState {
             if let Some(issued) = client.issued.get() {
                 self.failed(client, issued, now, &OpError::Timeout(limits::DRAIN));
             }
-            if let Some(began) = client.login.get() {
-                self.recorder.borrow_mut().connected(began, now);
-            }
+            self.logged_in(client, now);
         }
         if let Some(pacing) = &self.pacing {
             let given_up = self.job().plan.rules.at_end == AtEnd::Drain;
@@ -345,11 +347,11 @@ impl ThreadState {
     pub(crate) fn into_counts(self) -> ThreadCounts {
         self.abandon();
         self.report(Ns::MAX, None);
-        let mut by_address = vec![(0, 0); self.setup.link.addresses()];
+        let mut by_address = vec![DealtCounts::default(); self.setup.link.addresses()];
         for client in &self.clients {
-            let (ops, errors) = &mut by_address[self.setup.link.place(self.number(client))];
-            *ops += client.ops.get();
-            *errors += client.errors.get();
+            let dealt = &mut by_address[self.setup.address_of(client.client)];
+            let (ops, errors) = (client.ops.get(), client.errors.get());
+            dealt.add(&DealtCounts { clients: 1, ops, errors });
         }
         let ended = self.now();
         self.recorder.into_inner().finish(ended);

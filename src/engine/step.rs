@@ -513,10 +513,15 @@ impl<'a> Running<'a> {
                     let action = ClientAction::Script(*part, words.clone());
                     self.tell_end(&EndReason::Client(action, Failure::Lost(String::new())));
                 }
-                let job = Arc::clone(&self.groups[at].setup.job);
-                let (policy, built_in) = (job.plan.policy, job.plan.workload.built_in);
-                let client = job.first_client + client;
-                let error = abort_error(client, &error, policy.on_error, built_in);
+                let setup = Arc::clone(&self.groups[at].setup);
+                let (policy, built_in) = (setup.job.plan.policy, setup.job.plan.workload.built_in);
+                let number = setup.job.first_client + client;
+                let is_login = error.is_of_login();
+                let mut error = abort_error(number, &error, policy.on_error, built_in);
+                if is_login {
+                    let address = &setup.link_of(client).target.address;
+                    error = error.context(format!("log-in again at {address}"));
+                }
                 let error = self.in_group(group, error);
                 self.end_early(Outcome::Aborted, self.on_host(thread, error));
             }

@@ -211,6 +211,7 @@ pub(crate) fn describe_group(group: &MeasuredGroup) -> summary::Group {
         arrival: step.rate.map(|_| plan.arrival),
         think_s: plan.think.map(|think| think.as_secs_f64()),
         reconnect_every: plan.reconnect_every,
+        addresses: Vec::new(),
         measured_s: counted.measured_s,
         totals: totals(counted, counts),
         latency: latency(counted, counts, plan.script.is_some()),

@@ -204,10 +204,48 @@ fn log_in_that_is_refused_is_an_error_that_the_policy_decides_on() {
     let window = &ran.step().counted.timeline.window;
     assert_eq!((ran.step().outcome, window.ops, ran.errors()), (Outcome::Completed, 6, 1));
     assert_eq!(ran.step().counted.errors[0].class, crate::terms::ErrorClass::Connect);
-    assert_eq!(window.connect.as_ref().map(|of| of.count()), Some(1), "the second one");
+    // The first one lasts until it succeeds: its pause is 10 ms at least.
+    let log_ins = window.connect.as_ref().expect("log-ins");
+    assert_eq!(log_ins.count(), 2);
+    assert!(log_ins.max_us().is_some_and(|max| max >= 10_000.0), "{:?}", log_ins.max_us());
     let policy = crate::plan::Policy { on_error: OnError::Abort, ..plan.policy };
     let ran = measure(&Plan { policy, ..plan }, full());
     assert_eq!((ran.step().outcome, ran.errors()), (Outcome::Aborted, 1));
+    let error = ran.step().error.as_ref().expect("the refusal").to_string();
+    assert!(error.contains("log-in again at 127.0.0.1:"), "{error}");
+}
+
+#[test]
+fn no_log_in_follows_the_last_op_of_an_open_loop() {
+    let plan = Plan {
+        reconnect_every: Some(2),
+        rates: vec![1000.0],
+        ..plan_of("point-select", 1, StopAt::Ops(6))
+    };
+    let ran = measure(&plan, Script::default());
+    assert_eq!((ran.counts.connections, ran.counts.executes), (1 + 2, 6));
+}
+
+#[test]
+fn op_that_waits_for_a_log_in_has_that_time_in_its_response_time() {
+    let slow = Duration::from_millis(200);
+    let script = Script {
+        faults: vec![Fault::new(At::Connect(2), Action::Stall(slow))],
+        ..Script::default()
+    };
+    let plan = Plan {
+        reconnect_every: Some(5),
+        rates: vec![100.0],
+        arrival: crate::plan::Arrival::Uniform,
+        ..plan_of("point-select", 1, StopAt::Ops(10))
+    };
+    let ran = measure(&plan, script);
+    let window = &ran.step().counted.timeline.window;
+    let paced = window.paced.as_ref().expect("an open loop");
+    let at_least = |max: Option<f64>, ms: f64| max.is_some_and(|max| max >= ms * 1e3);
+    assert!(at_least(window.connect.as_ref().expect("a log-in").max_us(), 200.0));
+    // The arrival after it comes within 10 ms, and a full host does no more than lengthen that.
+    assert!(at_least(paced.response.max_us(), 180.0) && at_least(paced.wait.max_us(), 180.0));
 }
 
 #[test]

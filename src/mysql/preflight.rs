@@ -27,6 +27,8 @@ pub struct Needs<'a> {
     pub clients_max: u32,
     /// Clients of groups beside these.
     pub clients_beside: u32,
+    /// Addresses that the clients are dealt out to: the server is the first of them.
+    pub addresses: u32,
     /// Those of them that this process has.
     pub clients_here: u32,
     /// Statements that a client prepares for a table, and for how many tables, by the number of all; 0
@@ -40,6 +42,13 @@ pub struct Needs<'a> {
     pub begins: bool,
     /// The longest time that an open connection may be idle.
     pub quiet_max: Duration,
+}
+
+impl Needs<'_> {
+    /// Returns the most of the measured clients, and of those beside, that one address is dealt.
+    fn clients_of_first(&self) -> [u32; 2] {
+        [self.clients_max, self.clients_beside].map(|clients| clients.div_ceil(self.addresses))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -491,13 +500,14 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
     let number = |name: &str| amount(seen, name);
     // Servers without a limit say 0; MariaDB says -1 for "nobody".
     let limit = |name: &str| number(name).filter(|limit| *limit != 0);
-    let clients = u64::from(needs.clients_max) + u64::from(needs.clients_beside);
-    let (beside, spare) = (u64::from(needs.clients_beside), SPARE_CONNECTIONS);
+    let [own, beside] = needs.clients_of_first();
+    let (clients, spare) = (u64::from(own) + u64::from(beside), SPARE_CONNECTIONS);
+    let beside = u64::from(beside);
     let parts = if beside > 0 { format!(" + {beside} beside") } else { String::new() };
-    let shown = terms::clients(needs.clients_max) + &parts;
+    let shown = terms::clients(own) + &parts;
     if let Some((max, connected)) = number("max_connections").zip(number("Threads_connected")) {
         let need = clients + connected + spare;
-        let fit = max.saturating_sub(connected + spare + beside);
+        let fit = max.saturating_sub(connected + spare + beside) * u64::from(needs.addresses);
         let sum = format!("{shown} + {connected} connected now + {spare} spare");
         let hint = format!(
             "SET GLOBAL max_connections = {need} or more (the server may need more open files for \
@@ -546,11 +556,12 @@ fn judge_statements(
         return findings.warn(finding!(Unchecked, "max_prepared_stmt_count"));
     };
     let now = amount(seen, "Prepared_stmt_count").unwrap_or(0);
-    let need = u64::from(needs.clients_max).saturating_mul(each).saturating_add(now);
+    let [own, _] = needs.clients_of_first();
+    let need = u64::from(own).saturating_mul(each).saturating_add(now);
     let need = need.saturating_add(beside);
     let pinned = if tables == 1 { "" } else { ", or --spread pinned (one table a client)" };
     let (held, of) = (counted(statements, "statement"), counted(tables, "table"));
-    let clients = terms::clients(needs.clients_max);
+    let clients = terms::clients(own);
     let beside = if beside > 0 { format!(" + {beside} beside") } else { String::new() };
     let sum = format!("{held} × {of} × {clients}{beside} + {now} prepared now");
     let hint = format!(
@@ -691,6 +702,7 @@ mod limits_tests {
             rows_there: true,
             statements_beside: &|_| 0,
             clients_beside: 0,
+            addresses: 1,
             writes: true,
             begins: true,
             quiet_max: Duration::from_mins(1),
@@ -706,6 +718,22 @@ mod limits_tests {
         for part in ["256 clients + 6 beside + 1", " = 267", "--clients up to 250"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
+    }
+
+    #[test]
+    fn first_address_has_a_part_of_the_clients_when_there_are_several() {
+        let judged = |clients_max| {
+            let seen = ENOUGH.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+            let mut findings = PreflightReport::default();
+            judge(&seen, &Needs { clients_max, addresses: 2, ..needs() }, 8, &mut findings);
+            findings.conclude().map(|warnings| warnings.len()).map_err(|error| error.render())
+        };
+        assert_eq!(judged(512), Ok(0));
+        let shown = judged(513).expect_err("refused");
+        assert!(
+            shown.contains("257 clients + 1") && shown.contains("--clients up to 512"),
+            "{shown}"
+        );
     }
 
     const ENOUGH: [(&str, i64); 8] = [

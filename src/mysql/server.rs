@@ -268,17 +268,17 @@ fn is_loopback(host: &str) -> bool {
 /// under a key that came over the same wire.
 pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Finding>> {
     // Nobody else reads what stays on this host.
-    if target.addresses().all(is_local)
-        || target.ssl.mode != SslMode::Disabled
-        || target.password.is_empty()
-    {
+    let Some(remote) = target.addresses().find(|address| !is_local(address)) else {
+        return Ok(None);
+    };
+    if target.ssl.mode != SslMode::Disabled || target.password.is_empty() {
         return Ok(None);
     }
     // Servers before 5.7 and 10.2 do not know the question, and have no such accounts.
     let asked = optional(session.query("SHOW CREATE USER CURRENT_USER()").await);
     let rows = asked.map_err(|failure| explain(&failure, "ask how the account logs in"))?;
     let by_key = rows.into_iter().flatten().flatten().flatten().any(|text| text.contains(BY_KEY));
-    Ok(by_key.then(|| finding!(PasswordExposed, target.address.to_string())))
+    Ok(by_key.then(|| finding!(PasswordExposed, remote.to_string())))
 }
 
 #[cfg(test)]

@@ -55,13 +55,9 @@ impl ServerLink {
         self.others.len() + 1
     }
 
-    /// Returns the place of the address that a client uses: they are dealt out in turn.
-    pub(crate) fn place(&self, client: u32) -> usize {
-        client as usize % self.addresses()
-    }
-
-    pub(crate) fn of_client(&self, client: u32) -> &ServerLink {
-        self.place(client).checked_sub(1).map_or(self, |other| &self.others[other])
+    /// Returns the link to the address at this place of the list.
+    pub(crate) fn at(&self, place: usize) -> &ServerLink {
+        place.checked_sub(1).map_or(self, |other| &self.others[other])
     }
 }
 

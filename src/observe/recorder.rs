@@ -359,7 +359,7 @@ impl Recorder {
     /// Records a log-in that a client does after so many ops, if it began in the window.
     pub(crate) fn connected(&mut self, began: Ns, now: Ns) {
         self.roll(now);
-        if began >= self.phases.window_start {
+        if (self.phases.window_start..self.phases.window_end).contains(&began) {
             self.current.connect.get_or_insert_default().record(now.saturating_sub(began));
         }
     }

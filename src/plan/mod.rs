@@ -26,7 +26,7 @@ pub use self::script::{
 };
 use self::value::{ErrorsMax, Scale, serialize_display};
 use crate::error::{Error, Result};
-use crate::terms::{self, Cell, Class, Gate, GroupName};
+use crate::terms::{self, Cell, Class, Gate, GroupName, Quantity};
 pub use crate::terms::{
     Ahi, Arrival, OnError, Order, Spread, SpreadChoice, StatementMode, Warm, units,
 };
@@ -320,8 +320,21 @@ impl Plan {
         self.groups.iter().any(|group| group.name == name)
     }
 
-    /// Refuses gates of groups that are not there.
+    /// Refuses gates of groups, and of log-ins, that are not there.
     pub(crate) fn check_gates(&self, gates: &[Gate]) -> Result<()> {
+        self.check_groups_of(gates)?;
+        let of_group = |name| self.groups.iter().find(|group| group.name == name)?.reconnect_every;
+        let lacks = |gate: &&Gate| {
+            let every = gate.group.map_or(self.reconnect_every, of_group);
+            matches!(gate.quantity, Quantity::Connect(_)) && every.is_none()
+        };
+        gates.iter().find(lacks).map_or(Ok(()), |gate| {
+            let text = format!("gate {gate}: its clients keep their connections");
+            Err(Error::usage(text).hint("--reconnect-every N, or reconnect-every=N of --beside"))
+        })
+    }
+
+    fn check_groups_of(&self, gates: &[Gate]) -> Result<()> {
         let mut wanted = gates.iter().filter_map(|gate| Some((gate, gate.group?)));
         let Some((gate, name)) = wanted.find(|(_, name)| !self.has_group(*name)) else {
             return Ok(());

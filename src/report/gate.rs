@@ -21,6 +21,7 @@ use crate::summary::Summary;
 use crate::terms::{self, Cell, Format, Gate, Property, Quantity, units};
 
 const NO_OP: &str = "no op was answered";
+const NO_LOG_IN: &str = "no client logged in in the window";
 const WHAT: &str = "medians over the runs, of errors their sum; latency is the response time of open loops \
                     (with a rate), the service time of others; errors are those of all phases, their share is \
                     the window's";
@@ -282,6 +283,7 @@ fn median_or_sum(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, S
                     let needs = enough(percentile.0);
                     format!("{percentile} needs {needs} answers, and there are {count}")
                 }
+                None if matches!(quantity, Quantity::Connect(_)) => NO_LOG_IN.to_owned(),
                 None => NO_OP.to_owned(),
             }));
         };

@@ -114,6 +114,7 @@ pub(super) async fn preflight(
         seed: plan.seed,
         clients_max,
         clients_beside: plan.clients_beside(),
+        addresses: target.addresses().count() as u32,
         clients_here: if plan.host_threads.is_empty() { clients } else { 0 },
         statements: &|tables| plan.prepared_by_table(spread(tables), tables),
         rows_there: plan.workloads().any(|of| !of.statements().all(Statement::inserts)),

@@ -201,7 +201,10 @@ impl<'a> Steps<'a> {
             self.progress.warn_once(&warning.to_string());
         }
         let server = format!("{} {}", found.server.version, found.server.version_comment);
-        let place = target.name_addresses();
+        let place = match self.job {
+            Job::Sweep(_) => target.name_addresses(),
+            Job::Load { .. } | Job::Suite(_) => target.address.to_string(),
+        };
         self.progress.note(&format!("{} at {place}: {what}", server.trim_end()));
         if let Job::Sweep(plan) = self.job
             && let Some(dataset) = &dataset

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::before::PreparedServer;
 use super::in_profile::InProfile;
-use crate::engine::{self, MeasuredStep, per_s};
+use crate::engine::{self, DealtCounts, MeasuredGroup, MeasuredStep, ThreadCounts, per_s};
 use crate::judge::{Calibration, changed_after};
 use crate::load::reload::{Loaded, LoadedTable};
 use crate::mysql::{Address, ServerLink};
@@ -12,8 +12,8 @@ use crate::observe::{Host, HostFacts};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::{Plan, Spread, Step};
 use crate::summary::{
-    self, AddressCounts, Client, ClientHost, CommandRun, Conditions, RateSearch, Server, Share,
-    StatementText, Summary, TableRows, Thread, VerifyQuery,
+    self, AddressCounts, Client, ClientHost, CommandRun, Conditions, Group, RateSearch, Server,
+    Share, StatementText, Summary, TableRows, Thread, VerifyQuery,
 };
 use crate::terms::{Finding, OnError, StatementMode, counted, finding, joined};
 use crate::workload::Schema;
@@ -95,6 +95,10 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         part
     });
     let latency = engine::latency(&run.counted, &run.counts, workload.script.is_some());
+    let of_group = |group: &MeasuredGroup| Group {
+        addresses: count_addresses(server.link, &group.counts),
+        ..engine::describe_group(group)
+    };
     Summary {
         schema: summary::SCHEMA.to_owned(),
         loadgen: engine::program(),
@@ -125,8 +129,8 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
         totals: engine::totals(&run.counted, &run.counts),
         latency,
         transactions: run.transactions(),
-        addresses: count_addresses(server.link, step.clients, run),
-        groups: run.groups.iter().map(engine::describe_group).collect(),
+        addresses: count_addresses(server.link, &run.counts),
+        groups: run.groups.iter().map(of_group).collect(),
         timeline: run.counted.timeline.entries.clone(),
         outages: run.outages.clone(),
         ledger: run.ledger.clone(),
@@ -142,17 +146,14 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
 }
 
 /// Counts by the addresses of a link; nothing where there is one alone.
-fn count_addresses(link: &ServerLink, clients: u32, run: &MeasuredStep) -> Vec<AddressCounts> {
+fn count_addresses(link: &ServerLink, counts: &ThreadCounts) -> Vec<AddressCounts> {
     let of = link.addresses();
-    let counts = run.counts.by_address.iter().filter(|_| of > 1);
-    let all = link.target.addresses().zip(counts).enumerate();
-    let count = |(at, (address, (ops, errors))): (usize, (&Address, &(u64, u64)))| AddressCounts {
-        address: address.to_string(),
-        clients: (0..clients).filter(|client| link.place(*client) == at).count() as u32,
-        ops: *ops,
-        errors: *errors,
+    let dealt = counts.by_address.iter().filter(|_| of > 1);
+    let count = |(address, dealt): (&Address, &DealtCounts)| {
+        let DealtCounts { clients, ops, errors } = *dealt;
+        AddressCounts { address: address.to_string(), clients, ops, errors }
     };
-    all.map(count).collect()
+    link.target.addresses().zip(dealt).map(count).collect()
 }
 
 fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) {

@@ -274,11 +274,11 @@ contract! {
     pub struct AddressCounts {
         /// Host and port.
         pub address: String,
-        /// Measured clients that were connected to it.
+        /// Clients that were dealt to it.
         pub clients: u32,
         /// Their ops in the window.
         pub ops: u64,
-        /// Their errors of all phases, attempts to connect again included.
+        /// Their errors of all phases, attempts to connect again and ops without an answer included.
         pub errors: u64,
     }
 
@@ -299,6 +299,9 @@ contract! {
         /// Ops of a client between two log-ins; not there where none logged in again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub reconnect_every: Option<u64>,
+        /// The addresses that its clients were dealt out to, where there are several; not there with one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub addresses: Vec<AddressCounts>,
         /// Length of its window, seconds: that of the step, and with `ops` until its own last answer.
         pub measured_s: f64,
         #[serde(flatten)]
@@ -983,9 +986,9 @@ impl Summary {
     }
 
     /// Divides a cost between two readings by the server's ops in that time.
-    /// Of several groups nobody knows whose the cost is.
+    /// Of several groups nobody knows whose the cost is; of several addresses the first alone has told it.
     pub(crate) fn per_op(&self, cost: f64, first_s: f64) -> Option<f64> {
-        let is_known = self.totals.tps > 0.0 && self.groups.is_empty();
+        let is_known = self.totals.tps > 0.0 && self.groups.is_empty() && self.addresses.is_empty();
         let covered_s = self.covered_s(first_s).filter(|_| is_known)?;
         let lead_s = covered_s - self.measured_s;
         let counted = |phase| self.timeline.iter().filter(move |entry| entry.phase == phase);
@@ -1076,6 +1079,8 @@ mod tests {
         assert_eq!(step.per_op(200.0, -0.25), Some(1.0), "the server idled before the window");
         (step.plan.warmup_s, step.timeline) = (1.0, Vec::new());
         assert_eq!(step.per_op(225.0, -0.25), Some(1.0), "without a timeline by the rate");
+        step.addresses = vec![AddressCounts::default(); 2];
+        assert_eq!(step.per_op(225.0, -0.25), None, "the cost of one server, the ops of two");
     }
 
     /// Readers take a field that may be null and is absent for null.

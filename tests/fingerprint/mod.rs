@@ -78,6 +78,7 @@ fn tables_are_found_as_they_are() {
                 rows_there: true,
                 statements_beside: &|_| 0,
                 clients_beside: 0,
+                addresses: 1,
                 writes: false,
                 begins: false,
                 quiet_max: Duration::ZERO,

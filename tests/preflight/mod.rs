@@ -27,6 +27,7 @@ fn needs() -> Needs<'static> {
         statements: &|tables| (1, tables),
         statements_beside: &|_| 0,
         clients_beside: 0,
+        addresses: 1,
         schema: Schema::Sbtest,
         rows_there: true,
         writes: true,

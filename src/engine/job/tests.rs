@@ -102,6 +102,29 @@ fn clients_are_dealt_over_tables() {
 }
 
 #[test]
+fn every_table_has_all_addresses_when_clients_keep_to_one() {
+    let job = job(24, StopAt::Ops(1), Spread::Pinned);
+    let tables = job.places();
+    for addresses in 2..5 {
+        let clients = 2 * tables * addresses;
+        let mut of_table = vec![std::collections::BTreeSet::new(); tables as usize];
+        let mut dealt = vec![0; addresses as usize];
+        for client in 0..clients {
+            let address = job.deal(client, addresses as usize);
+            of_table[(client % tables) as usize].insert(address);
+            dealt[address] += 1;
+        }
+        assert!(
+            of_table.iter().all(|of| of.len() == addresses as usize),
+            "{addresses}: {of_table:?}"
+        );
+        assert!(dealt.iter().all(|clients| *clients == 2 * tables), "{addresses}: {dealt:?}");
+    }
+    let unpinned = self::job(24, StopAt::Ops(1), Spread::Random);
+    assert_eq!([0, 1, 2, 3].map(|client| unpinned.deal(client, 2)), [0, 1, 0, 1]);
+}
+
+#[test]
 fn groups_of_a_step_have_keys_ids_and_threads_of_their_own() {
     let own = job(4, StopAt::Ops(1), Spread::Pinned);
     let step = own.step;
