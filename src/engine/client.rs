@@ -102,7 +102,11 @@ async fn renew(
     let plan = &thread.job().plan;
     let ends = plan.rules.after_error == AfterError::Policy;
     match log_in(thread, state, program).await {
-        Ok(session) => Some(session),
+        Ok(session) => {
+            // sysbench counts them among its reconnects.
+            thread.failures.borrow_mut().reconnects += u64::from(!ends);
+            Some(session)
+        }
         Err(refused) if ends && plan.policy.on_error == OnError::Abort => {
             let error = OpError::Failure(refused, Some(Box::new(ClientAction::Connect)));
             thread.tell(ThreadEvent::Abort(state.client, error));

@@ -16,10 +16,11 @@ use crate::terms::ErrorClass;
 pub(super) const MESSAGE_MAX: usize = 2000;
 pub const LOST: &str =
     "did the server end, restart, or close idle connections? its error log tells";
-/// The error of a client host whose ports are used up, by closed connections for a minute, too.
+/// A host has no port left: closed connections keep theirs for a minute.
 const USED_UP: &str = "no local port is left";
-pub(super) const NO_PORT: &str = "a closed connection keeps its local port for a minute (TIME_WAIT): a higher --reconnect-every, a socket (-S) \
-     or a wider net.ipv4.ip_local_port_range leaves some; else this host has no address of that family";
+pub(super) const NO_PORT: &str = "a closed connection keeps its local port for a minute (TIME_WAIT): a higher --reconnect-every, a \
+     socket (-S) or a wider net.ipv4.ip_local_port_range leaves some; else this host has no address \
+     of that family";
 
 /// The codes of each class; all others are `ErrorClass::Server`.
 static CLASSES: [(ErrorClass, &[u16]); 8] = [

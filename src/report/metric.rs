@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::stats::{enough, is_scarce, rank};
 use crate::summary::{Distribution, HostCost, Imported, Latency, ProcessCost, Summary, counter};
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, Finding, GroupName, Percentile, Property, finding};
+use crate::terms::{self, Finding, GroupName, LOG_INS, Percentile, Property, finding};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Metric {
@@ -23,7 +23,7 @@ pub enum Metric {
     /// A rate, errors, a cost of the server or the client, and the like.
     Figure(&'static Figure),
     /// The same of a group beside, which has its own time and no costs.
-    GroupTime(GroupName, Property),
+    GroupTime(GroupName, Time, Property),
     GroupFigure(GroupName, &'static Figure),
 }
 
@@ -80,7 +80,9 @@ impl fmt::Display for Metric {
             Metric::Natural => f.write_str("natural"),
             Metric::Time(of, property) => write!(f, "{}{property}", of.names().0),
             Metric::Figure(figure) => f.write_str(figure.name),
-            Metric::GroupTime(group, property) => write!(f, "{group}.{property}"),
+            Metric::GroupTime(group, of, property) => {
+                write!(f, "{group}.{}{property}", of.names().0)
+            }
             Metric::GroupFigure(group, figure) => write!(f, "{group}.{}", figure.name),
         }
     }
@@ -101,12 +103,15 @@ impl FromStr for Metric {
         let property =
             |of: Time| Some(Metric::Time(of, Property::parse(name.strip_prefix(of.names().0)?)?));
         let of_group = || {
-            let (group, metric) = name.split_once('.')?;
+            let (group, metric) = name.split_once('.').filter(|(group, _)| *group != LOG_INS)?;
             let (group, figure) = (group.parse().ok()?, find_figure(metric));
             let figure = figure.filter(|figure| OF_GROUPS.contains(&figure.name));
             let figure = figure.map(|figure| Metric::GroupFigure(group, figure));
-            let time = || Some(Metric::GroupTime(group, Property::parse(metric)?));
-            figure.or_else(time)
+            let time = |of: Time| {
+                let property = Property::parse(metric.strip_prefix(of.names().0)?)?;
+                Some(Metric::GroupTime(group, of, property))
+            };
+            figure.or_else(|| [Time::Connect, Time::Own].into_iter().find_map(time))
         };
         // In the message, because a parser of command lines shows no hints of its values' errors.
         times.into_iter().find_map(property).or_else(of_group).ok_or_else(|| {
@@ -114,7 +119,8 @@ impl FromStr for Metric {
             Error::usage(format!(
                 "no metric is called '{text}'; there are percentiles above p0 and below p100 such as \
                  p50 or p99.9, mean, min, max, stddev, also service-p99 and, of an open loop, \
-                 response-p99, wait-mean and so on, with --reconnect-every connect.p99, {names}; of a group beside NAME.qps and so on"
+                 response-p99, wait-mean and so on, with --reconnect-every connect.p99, {names}; of a \
+                 group beside NAME.qps and so on"
             ))
         })
     }
@@ -158,7 +164,7 @@ impl Metric {
     /// Splits off the group beside whose number it is.
     pub(super) fn split(self) -> (Option<GroupName>, Metric) {
         match self {
-            Metric::GroupTime(group, of) => (Some(group), Metric::Time(Time::Own, of)),
+            Metric::GroupTime(group, of, property) => (Some(group), Metric::Time(of, property)),
             Metric::GroupFigure(group, figure) => (Some(group), Metric::Figure(figure)),
             own => (None, own),
         }
@@ -606,6 +612,8 @@ mod tests {
             "wait-mean",
             "writer.qps",
             "writer-2.p99.9",
+            "connect.p99",
+            "writer.connect.p99",
             "writer.errors%",
         ];
         for name in others.into_iter().chain(figures) {
@@ -636,6 +644,8 @@ mod tests {
             "response-",
             "response-qps",
             "wait-wait-p50",
+            "connect.qps",
+            "writer.response-p99",
         ] {
             assert!(text.parse::<Metric>().is_err(), "{text}");
         }

@@ -49,6 +49,7 @@ pub(crate) const FREE: &[(&str, &str)] = &[
     ("groups.workload.statements.kind", "follows from the SQL"),
     ("groups.workload.option_defaults", "the values of the options count"),
     ("groups.workload.unfollowed", "follows from the statements"),
+    ("groups.addresses", "places, and counts of the window"),
     ("groups.measured_s", "a time"),
     ("groups.ops", "the result"),
     ("groups.statements", "the result"),
