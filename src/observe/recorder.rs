@@ -725,6 +725,21 @@ mod recorder_tests {
     }
 
     #[test]
+    fn log_ins_count_that_begin_in_the_window() {
+        let seen = Rc::new(RefCell::new(0));
+        let sink = Rc::clone(&seen);
+        let count = move |interval: RecordedInterval| {
+            *sink.borrow_mut() += interval.connect.map_or(0, |of| of.count());
+        };
+        let mut recorder = Recorder::new(PHASES, 0, Box::new(count));
+        for (began, ended) in [(140, 160), (150, 170), (390, 410), (400, 420)] {
+            recorder.connected(began, ended);
+        }
+        recorder.finish(430);
+        assert_eq!(seen.take(), 2);
+    }
+
+    #[test]
     fn an_early_end_cuts_the_window() {
         let seen = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&seen);

@@ -37,7 +37,10 @@ pub use imported::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,
     ImportedTotals, TextSource,
 };
-pub use parts::{ErrorCount, KindLatency, StatementLatency, Transaction, TransactionLatency};
+pub use parts::{
+    AddressCounts, ErrorCount, KindLatency, RateSearch, StatementLatency, Transaction,
+    TransactionLatency,
+};
 pub use verify::VerifyQuery;
 
 /// The `schema` value that this version writes.
@@ -255,31 +258,6 @@ contract! {
         pub repeats: u32,
         /// The search for a rate that the step is of (`--slo`); null otherwise.
         pub search: Option<RateSearch>,
-    }
-
-    /// A search for the highest rate that holds a service level.
-    pub struct RateSearch {
-        /// Its conditions, such as `p99<10ms`.
-        pub level: Vec<String>,
-        /// Number of the search at these clients, from 1.
-        pub number: u32,
-        /// The rate that it began at, ops a second.
-        pub start: f64,
-        /// It ends where the lowest rate that failed is above the highest that held by this part of
-        /// it at most.
-        pub resolution: f64,
-    }
-
-    /// The part of one address in a step.
-    pub struct AddressCounts {
-        /// Host and port.
-        pub address: String,
-        /// Clients that were dealt to it.
-        pub clients: u32,
-        /// Their ops in the window.
-        pub ops: u64,
-        /// Their errors of all phases, attempts to connect again and ops without an answer included.
-        pub errors: u64,
     }
 
     /// A group of clients beside the measured ones: constant through a sweep.

@@ -1,4 +1,4 @@
-//! Parts of the numbers of a step: its errors by code, and the times of statements and transactions.
+//! Parts of a step: its errors by code, the times of statements and transactions, its search and its addresses.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,31 @@ contract! {
         pub kind: String,
         /// From the request to its answer.
         pub service: Distribution,
+    }
+
+    /// A search for the highest rate that holds a service level.
+    pub struct RateSearch {
+        /// Its conditions, such as `p99<10ms`.
+        pub level: Vec<String>,
+        /// Number of the search at these clients, from 1.
+        pub number: u32,
+        /// The rate that it began at, ops a second.
+        pub start: f64,
+        /// It ends where the lowest rate that failed is above the highest that held by this part of
+        /// it at most.
+        pub resolution: f64,
+    }
+
+    /// The part of one address in a step.
+    pub struct AddressCounts {
+        /// Host and port.
+        pub address: String,
+        /// Clients that were dealt to it.
+        pub clients: u32,
+        /// Their ops in the window.
+        pub ops: u64,
+        /// Their errors of all phases, attempts to connect again and ops without an answer included.
+        pub errors: u64,
     }
 
     /// The ops of one name.
