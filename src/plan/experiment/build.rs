@@ -259,10 +259,10 @@ fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> 
     let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
     let options: BTreeMap<String, u64> =
         options.map(|(name, value)| (name.clone(), value.0)).collect();
-    // A script has none, and no statements, which are looked at with them.
-    let workload = match options.is_empty() {
-        true => workload,
-        false => workload.with_options(&options).map_err(|e| here("", &e))?,
+    let workload = if options.is_empty() {
+        workload
+    } else {
+        workload.with_options(&options).map_err(|e| here("", &e))?
     };
     let find = |name: &str| find_beside(profile, name);
     let beside = schemas(&knobs.groups, &find);
