@@ -64,6 +64,7 @@ pub(crate) struct ClientState {
     pub pending: RefCell<Vec<Pending>>,
     pub ops: Cell<u64>,
     pub offline: Cell<bool>,
+    pub ended_by_script: Cell<bool>,
     given_up: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -340,6 +341,7 @@ impl ThreadState {
             failures: self.failures.into_inner(),
             usage: self.watch.end_group(),
             ended,
+            ended_by_script: self.clients.iter().all(|client| client.ended_by_script.get()),
             paced: self.pacing.map(|pacing| pacing.queues.into_inner().counts),
         }
     }
