@@ -258,7 +258,8 @@ What one such reading adds to `Com_*`, `Created_tmp_*`, `Handler_*`, `Queries`, 
 ## Groups
 
 A group beside the measured clients has `NAME.qps`, `NAME.tps`, `NAME.errors`, `NAME.errors%`, `NAME.rows`, and times such as \
-`NAME.p99`: its response time where it has a rate. Costs an operation are not known of a step with groups.
+`NAME.p99`: its response time where it has a rate. Costs an operation of a step with groups are \
+the server's whole cost over the measured operations (`costs_beside`).
 ";
 
 #[test]
