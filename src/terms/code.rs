@@ -117,9 +117,6 @@ codes! {
     SameHost "same_host" Aside OfStep {}
         "the client ran on the server's host and took a part of its CPUs"
         "use another host for numbers to publish";
-    CostsBeside "costs_beside" Aside OfStep { groups: Text }
-        "costs of an operation have the work of {groups} in them: the server's whole cost over the measured operations"
-        "compare steps with the same groups beside";
     CoresFull "cores_full" Aside Stored { busy: Share } "{busy} of its cores were busy" "";
     ThreadBusy "thread_busy" Aside Stored { busy: Share, limit: Share }
         "an engine thread was busy {busy} of the time (limit {limit})" "";
@@ -192,6 +189,9 @@ codes! {
     UnknownConditions "unknown_conditions" Aside OfLabel { names: Text }
         "unknown whether these are the same: {names}" "measure again with this version";
     Queues "queues" Aside OfStep { queues: Text } "arrivals in {queues}" "";
+    CostsBeside "costs_beside" Aside OfStep { groups: Text }
+        "costs of an operation have the work of {groups} in them: all of the server's, by measured operation"
+        "compare steps with the same groups beside";
 }
 "The data and the buffer pool" {
     ColdPool "cold_pool" Doubt Stored { data: Bytes, pool: Bytes }
