@@ -68,7 +68,7 @@ fn workloads_stand_in_the_order_in_which_they_ran_with_numbers_over_those_of_the
             row("only-new", "new", 5.0, None),
         ]
     );
-    // Of costs, too, it is the number over that of the baseline, which a 0 does not have.
+    // The ratio of costs is that of the numbers, too, which a 0 does not have.
     let costs = values(&report_in_json, "cpu").into_iter().map(|(.., relative)| relative);
     assert_eq!(costs.collect::<Vec<_>>(), [Some(1.0), Some(1.5), Some(1.0), None, None]);
     let text = report(&steps, &options);
