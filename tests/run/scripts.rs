@@ -201,7 +201,7 @@ fn script_that_is_wrong_is_refused_before_a_server_starts() {
         ("lua = 'stock.lua'\ntables = 2", "tables"),
         ("lua = 'stock.lua'\nwarm = 'pool'", "warm"),
         ("lua = 'stock.lua'\noptions = { nosuch = 1 }", "nosuch"),
-        ("lua = 'stock.lua'\noptions = { threads = 1 }", "--threads"),
+        ("lua = 'stock.lua'\noptions = { threads = 1 }", "clients is a key"),
         ("lua = 'stock.lua'\nprepare = ['nosuch']", "nosuch"),
         ("lua = 'stock.lua'\noptions = { items = 1 }\nscaled_options = { items = 1 }", "one value"),
         ("lua = 'paced.lua'\nrate = 10", "thread_run"),
