@@ -66,6 +66,7 @@ fn run(args: LuaArgs) -> Result<()> {
         database: args.measure.connection.database.as_deref(),
         text: knobs.statements == Some(StatementMode::Text),
         goes_on: knobs.on_error.is_some_and(|policy| policy != OnError::Abort),
+        by_keys: false,
     };
     if file == "-" && args.clients.ranks.ranks.is_some() {
         return Err(Error::usage("--ranks: standard input comes to one rank alone")

@@ -45,6 +45,7 @@ impl ReadScripts for ScriptReader<'_> {
             database: self.database,
             text: plan.statements == StatementMode::Text,
             goes_on: plan.policy.on_error != OnError::Abort,
+            by_keys: true,
         };
         NativeScript::of_profile(script, asked)?.read(!plan.rates.is_empty())
     }
@@ -56,7 +57,7 @@ impl ReadScripts for ScriptReader<'_> {
         link: &ServerLink,
     ) -> Result<()> {
         let database = Some(link.target.database.as_str()).filter(|name| !name.is_empty());
-        let asked = Asked { threads, database, text: false, goes_on: false };
+        let asked = Asked { threads, database, text: false, goes_on: false, by_keys: true };
         let script = NativeScript::of_profile(script, asked)?;
         let target = link.target.clone();
         runtime()?.block_on(script.run_command(name, target, Output::Stderr, &link.stop))

@@ -305,6 +305,7 @@ impl<'a> Client<'a> {
 
     async fn finish(&mut self) -> Result<NextStep, OpError> {
         let Client { thread, state, .. } = *self;
+        state.ended_by_script.set(self.program.has_ended());
         let mut context = OpContext { thread, state, session: &mut self.session };
         self.program.finish(&mut context).await?;
         Ok(NextStep::End)

@@ -334,7 +334,14 @@ impl ScriptProgram {
             Turn::Request(Request::Next { ends, .. }) => {
                 (self.next, self.ended) = (WaitsFor::Event, ends);
             }
-            Turn::Request(Request::Restart(_)) | Turn::Done(_) => self.ended = true,
+            Turn::Request(Request::Restart(words)) => {
+                if let Some(ended) = self.may_not_restart(op, words) {
+                    return ended.map(drop);
+                }
+                // The next operation begins the event again.
+                self.next = WaitsFor::Timer;
+            }
+            Turn::Done(_) => self.ended = true,
             Turn::Request(_) => self.next = WaitsFor::Timer,
             Turn::Failed(words) => return Err(OpError::Script(ScriptPart::Run, words)),
         }

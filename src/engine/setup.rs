@@ -138,6 +138,8 @@ pub(crate) struct ThreadCounts {
     pub failures: Failures,
     pub usage: Vec<ThreadUsage>,
     pub ended: Ns,
+    /// The script has ended all its clients: none of them waits for the window's end.
+    pub ended_by_script: bool,
     pub paced: Option<PacingCounts>,
 }
 
@@ -170,6 +172,7 @@ impl ThreadCounts {
         self.failures.merge(other.failures);
         self.usage.extend(other.usage);
         self.ended = self.ended.max(other.ended);
+        self.ended_by_script &= other.ended_by_script;
         if let (Some(sum), Some(counts)) = (&mut self.paced, &other.paced) {
             sum.merge(counts);
         }
@@ -273,6 +276,7 @@ mod tests {
             failures,
             usage: vec![watch.into_usage(true)],
             ended: 9,
+            ended_by_script: true,
             paced: Some(PacingCounts { intended: 8, behind: 0.1 + 0.2, ..Default::default() }),
         }
     }

@@ -68,6 +68,7 @@ pub(crate) struct ClientState {
     pub offline: Cell<bool>,
     /// The start of the log-in under way that follows so many ops.
     pub login: Cell<Option<Ns>>,
+    pub ended_by_script: Cell<bool>,
     given_up: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -363,6 +364,7 @@ impl ThreadState {
             failures: self.failures.into_inner(),
             usage: self.watch.end_group(),
             ended,
+            ended_by_script: self.clients.iter().all(|client| client.ended_by_script.get()),
             paced: self.pacing.map(|pacing| pacing.queues.into_inner().counts),
         }
     }

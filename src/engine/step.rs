@@ -34,7 +34,7 @@ use crate::plan::{AtEnd, Plan, Spread, limits};
 use crate::progress::Progress;
 use crate::stop::{locked, or_stop, within};
 use crate::summary::{Outcome, SettingChange, in_queues};
-use crate::terms::{add, counted};
+use crate::terms::{add, counted, joined};
 
 /// The longest interval between two reports of a thread, for the live line and the watch over silence.
 const LOOK: Duration = Duration::from_secs(1);
@@ -211,9 +211,7 @@ impl<'a> Running<'a> {
         // low that there is no such time.
         let idle = Duration::try_from_secs_f64(step.rate.map_or(0.0, |rate| 30.0 / rate));
         let pause = idle.unwrap_or(limits::PHASE_MAX) + plan.think.unwrap_or(Duration::ZERO);
-        // An op may take as long as its own limit says.
-        let patience = plan.policy.patience().max(plan.policy.op_timeout.unwrap_or_default());
-        let (origin, silence) = (setup.opening, patience + pause);
+        let (origin, silence) = (setup.opening, plan.policy.patience_with_ops() + pause);
         let mut line = LiveLine::new(plan, step, context.later);
         line.hosts = context.elsewhere.map(Elsewhere::describe);
         Running { context, beside, progress, origin, silence, line, seen, setup, groups, channels }
@@ -335,7 +333,8 @@ impl<'a> Running<'a> {
     /// Waits for an event. A script that computes and asks nothing tells none, and cannot be interrupted.
     async fn opening_event(&mut self) -> Result<Option<ThreadMessage>> {
         let event = self.channels.events.recv();
-        let slowest = self.context.plan.scripts().max_by_key(|script| script.init_limit());
+        let plan = self.context.plan;
+        let slowest = plan.scripts().max_by_key(|script| script.init_limit());
         let Some(script) = slowest else { return Ok(event.await) };
         // A log-in has a time of its own.
         let limit =
@@ -346,7 +345,13 @@ impl<'a> Running<'a> {
             let action = ClientAction::Script(ScriptPart::Run, script.init_too_long());
             let none = Failure::Lost(String::new());
             self.tell_end(&EndReason::Client(action.clone(), none.clone()));
-            OpenError::refused(action, none).error
+            let error = OpenError::refused(action, none).error;
+            // Nobody knows of which script, either.
+            let paths = plan.scripts().map(|script| Some(script.path.clone()));
+            error.context(joined(paths, ", ").unwrap_or_default()).hint(
+                "raise the script's option thread_init_timeout, or look for an endless loop in \
+                 the file or its thread_init",
+            )
         })
     }
 
@@ -698,14 +703,12 @@ impl<'a> Running<'a> {
         server: ServerUse,
     ) -> MeasuredStep {
         let (window_start, decided) = (self.window_start(), self.window_end());
-        let (plan, closed) = (self.context.plan, self.context.step.rate.is_none());
         let origin = (started_at, client.cost);
         let mut measured = std::mem::take(&mut self.groups).into_iter().map(|mut seen| {
             let mut counts = seen.take_counts();
             // With --ops the window ends with the last answer; so it does where a script has ended all clients before.
-            let ends_itself = seen.setup.group == MEASURED && plan.script.is_some() && closed;
-            let window_end =
-                if decided == NEVER || ends_itself { decided.min(counts.ended) } else { decided };
+            let ends_itself = decided == NEVER || counts.ended_by_script;
+            let window_end = if ends_itself { decided.min(counts.ended) } else { decided };
             let outages = seen.outages.finish(window_end, &seen.timeline.entries);
             let job = Arc::clone(&seen.setup.job);
             let length = window_end.saturating_sub(window_start);

@@ -166,6 +166,11 @@ impl Policy {
     pub(crate) fn patience(&self) -> Duration {
         if self.reconnects() { limits::OUTAGE } else { limits::SILENCE }
     }
+
+    /// Returns the same in a step: an op may take as long as its own limit says.
+    pub(crate) fn patience_with_ops(&self) -> Duration {
+        self.patience().max(self.op_timeout.unwrap_or_default())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -259,6 +264,12 @@ impl Plan {
 
     pub(crate) fn writes(&self) -> bool {
         self.workloads().any(Workload::writes)
+    }
+
+    /// Returns whether it writes, or nobody knows: a script may, read or not.
+    pub(crate) fn may_write(&self) -> bool {
+        let beside = self.groups.iter().any(|group| group.script.is_some());
+        self.writes() || beside || self.scripts().next().is_some()
     }
 
     /// Lists the scripts that were read, that of the measured clients first.
@@ -562,6 +573,25 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
 mod tests {
     use super::*;
     use crate::workload::builtin;
+
+    #[test]
+    fn plan_with_a_script_may_write() {
+        let workload = crate::workload::named("point-select").expect("it is built in");
+        let reads = Plan { workload, ..plan("8") };
+        assert!(!reads.may_write());
+        let script = Some(Arc::new(Script::of_text("")));
+        assert!(Plan { script, ..reads }.may_write());
+    }
+
+    #[test]
+    fn silence_lasts_as_long_as_an_op_may() {
+        let of = |op_timeout| Policy { op_timeout, ..Policy::default() }.patience_with_ops();
+        let [short, long] = [Duration::from_secs(1), Duration::from_mins(30)];
+        assert_eq!(
+            [None, Some(short), Some(long)].map(of),
+            [limits::SILENCE, limits::SILENCE, long]
+        );
+    }
 
     fn plan(clients: &str) -> Plan {
         Plan {

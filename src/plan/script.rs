@@ -286,7 +286,7 @@ pub struct ScriptPart {
     pub file: ScriptFile,
     #[serde(skip)]
     pub options: ScriptOptions,
-    /// Tells cells apart.
+    /// Distinguishes cells of one name.
     pub identity: ScriptIdentity,
     /// The identity of the data that its `prepare` makes; None where loadgen makes none.
     #[serde(skip)]

@@ -83,10 +83,15 @@ pub(super) fn command(steps: &[&Summary]) -> String {
 /// Makes the word of a group beside.
 fn beside(group: &Group) -> String {
     let workload = &group.workload;
-    let usual = GroupName::from_text(&workload.name);
-    let what = if workload.built_in { "" } else { "sql=" };
-    let file = if workload.built_in { "" } else { ".sql" };
-    let mut words = vec![format!("{what}{}{file}", workload.name)];
+    let script = workload.script.as_ref();
+    // As a file of that name would have it.
+    let stem = script.and(workload.name.strip_suffix(".lua")).unwrap_or(&workload.name);
+    let usual = GroupName::from_text(stem);
+    let mut words = vec![match script {
+        Some(_) => format!("lua={}", workload.name),
+        None if workload.built_in => workload.name.clone(),
+        None => format!("sql={}.sql", workload.name),
+    }];
     let mut key = |name: &str, value: Option<String>| {
         words.extend(value.map(|value| format!("{name}={value}")));
     };
@@ -97,6 +102,8 @@ fn beside(group: &Group) -> String {
     key("think", group.think_s.map(|s| format!("{s}s")));
     let of_default = |name: &String| workload.option_defaults.as_ref()?.get(name);
     let options = workload.options.iter().filter(|(name, value)| of_default(name) != Some(value));
+    options.for_each(|(name, value)| key(name, Some(value.to_string())));
+    let options = script.into_iter().flat_map(|script| &script.options);
     options.for_each(|(name, value)| key(name, Some(value.to_string())));
     words.join(",")
 }
@@ -109,7 +116,17 @@ pub(crate) fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{beside, quoted};
+    use crate::summary::{Group, Script};
+
+    #[test]
+    fn group_of_a_script_is_asked_for_again_by_its_file_and_options() {
+        let mut group = Group { name: "roles".to_owned(), clients: 2, ..Group::default() };
+        let options = [("phase".to_owned(), 1.0), ("rows".to_owned(), 2.5)].into();
+        group.workload.name = "roles.lua".to_owned();
+        group.workload.script = Some(Script { options, ..Script::default() });
+        assert_eq!(beside(&group), "lua=roles.lua,clients=2,phase=1,rows=2.5");
+    }
 
     #[test]
     fn a_shell_reads_a_word_as_it_is() {

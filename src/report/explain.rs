@@ -37,9 +37,14 @@ type OfStep = fn(&Summary) -> Option<f64>;
 /// The parts that are known, as a table calls them: what each is of a step, microseconds an op.
 const PARTS: [(&str, OfStep); 3] = [
     ("client CPU", |step| step.client.us_per_op),
-    ("server CPU", server_cpu_us),
-    ("disk reads", own_read_us),
+    ("server CPU", |step| server_cpu_us(alone(step)?)),
+    ("disk reads", |step| own_read_us(alone(step)?)),
 ];
+
+/// Returns a step without groups beside, whose work takes no time of a measured op.
+fn alone(step: &Summary) -> Option<&Summary> {
+    step.groups.is_empty().then_some(step)
+}
 
 struct TimePart {
     name: &'static str,
@@ -206,7 +211,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let reads = medians(&find_figure("innodb-reads").expect("a figure").value);
         let reads = reads.map(|reads| format!("InnoDB reads an op: {}", texts(reads, 3)));
         let matters = |us: &[f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
-        let others = medians(&|step| Some(read_us(step)? - own_read_us(step)?)).filter(matters);
+        let others =
+            medians(&|step| Some(read_us(alone(step)?)? - own_read_us(step)?)).filter(matters);
         let remark = |ms: String| format!("disk reads for others, by their bytes: {ms} ms an op");
         let others = others.map(|us| remark(texts(us.map(|us| us / 1e3), 4)));
         let clients = f64::from(self.row.column.clients);

@@ -366,7 +366,7 @@ impl<'a> ReportPage<'a> {
         let of = &self.tables[at];
         // A baseline of another workload relates nothing here.
         let baseline = self.options.baseline.as_deref().filter(|base| of.line(base).is_some());
-        let page = |of| layout::per_op(&noted(of), baseline, at, self.ratios);
+        let page = |of| layout::per_op(of, baseline, at, self.ratios);
         let pages: Vec<Page> = of.by_column().into_iter().map(page).collect::<Result<_>>()?;
         Ok(html! {
             @if !pages.is_empty() { (fold(false, "Cost of an op, number by number", &html! {

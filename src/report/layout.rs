@@ -12,7 +12,7 @@ use super::metric::{self, Metric};
 use super::names::{at_clients, label};
 use super::note::{MARK, Note};
 use super::notes::{
-    codes, conditions_in_json, is_all_marked, is_marked, mark, marked, noted, title,
+    codes, conditions_in_json, is_all_marked, is_marked, mark, marked, noted, noted_with, title,
 };
 use super::options::Options;
 use super::page::Page;
@@ -46,7 +46,7 @@ pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<P
             by_slice(tables, |slice, at, ratios| Ok(Some(relative(slice, baseline, at, ratios))))
         }
         Layout::PerOp => {
-            by_slice(tables, |slice, at, ratios| per_op(&slice, baseline, at, ratios).map(Some))
+            by_slice(tables, |slice, at, ratios| per_op(slice, baseline, at, ratios).map(Some))
         }
         Layout::Slo => slo::pages(tables.iter().flat_map(WorkloadTable::all_steps)),
         Layout::Suite => suites::require_some(by_slice(tables, |slice, at, ratios| {
@@ -526,11 +526,12 @@ fn cost_cells<'a>(line: &LabelRow<'a>) -> Result<Vec<Option<TableCell<'a>>>> {
 }
 
 pub(crate) fn per_op(
-    table: &WorkloadTable,
+    table: WorkloadTable,
     baseline: Option<&str>,
     at: usize,
     ratios: &Ratios,
 ) -> Result<Page> {
+    let table = &noted_with(table, true);
     let metrics = cost_metrics();
     let column = table.columns[0];
     let base = match baseline {

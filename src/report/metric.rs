@@ -344,6 +344,11 @@ impl Metric {
         }
     }
 
+    /// Returns true of what the server spends on an op; the client's cost is unknown where groups are beside.
+    pub(crate) fn is_cost(self) -> bool {
+        self.figure().unit.ends_with("/op") && self.figure().name != "cpu"
+    }
+
     pub(crate) fn percentile(self) -> Option<Percentile> {
         match self.split().1 {
             Metric::Time(_, Property::Percentile(percentile)) => Some(percentile),

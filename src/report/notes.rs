@@ -25,6 +25,12 @@ const UNTOLD: [&str; 3] = ["data seed", "spread", "durability"];
 
 /// Fills in the footnotes of a table, in the order in which its lines need them.
 pub(crate) fn noted(table: WorkloadTable) -> WorkloadTable {
+    let costs = table.metric.is_cost();
+    noted_with(table, costs)
+}
+
+/// The same; `costs` where the page shows what an op costs, whatever the table's metric is.
+pub(crate) fn noted_with(table: WorkloadTable, costs: bool) -> WorkloadTable {
     let reference = table.reference_line(has_steps).map(Reference::new);
     let first = table.reference_line(|line| line.cell().is_some());
     let mut alike: BTreeMap<(String, String), Note> = BTreeMap::new();
@@ -37,7 +43,7 @@ pub(crate) fn noted(table: WorkloadTable) -> WorkloadTable {
             let key = (note.finding.name().to_owned(), note.text.clone());
             alike.entry(key).or_insert(note).places.insert(at, columns);
         }
-        let findings = findings(&table, line).into_iter();
+        let findings = findings(&table, line, costs).into_iter();
         found.extend(findings.map(|(column, finding)| (at, column, finding)));
     }
     let mut notes: Vec<Note> = alike.into_values().collect();
@@ -73,10 +79,11 @@ pub(crate) fn is_all_marked(table: &WorkloadTable, line: usize) -> bool {
     if any { all } else { is_marked(table, line, None) }
 }
 
-fn findings(table: &WorkloadTable, line: &LabelRow) -> Vec<(Cell, Finding)> {
+fn findings(table: &WorkloadTable, line: &LabelRow, costs: bool) -> Vec<(Cell, Finding)> {
     let of_run = |run: &Run| {
         let metric = table.metric_at(&run.cell());
-        let findings = run.findings().into_iter().chain(metric.finding(*run));
+        let beside = run.costs_beside().filter(|_| costs);
+        let findings = run.findings().into_iter().chain(metric.finding(*run)).chain(beside);
         let cell = run.cell();
         findings.map(move |finding| (cell, finding)).collect::<Vec<_>>()
     };

@@ -36,15 +36,13 @@ impl Parts {
         if !self.timelines && !summary.is_warned(Code::TooShort) {
             summary.timeline = Vec::new();
         }
-        for TransactionLatency { service, response } in
-            summary.transactions.iter_mut().map(|of| &mut of.latency)
-        {
-            [service].into_iter().chain(response).for_each(|times| times.histogram = String::new());
-        }
+        summary.transactions.iter_mut().for_each(|of| leave_histograms_out(&mut of.latency));
         let Latency { service, response, wait, failed, by_statement, by_kind, .. } =
             &mut summary.latency;
-        for Group { latency, .. } in &mut summary.groups {
-            latency.by_statement = Vec::new();
+        for Group { latency, transactions, .. } in &mut summary.groups {
+            (latency.by_statement, latency.by_kind) = (Vec::new(), Vec::new());
+            let times = transactions.iter_mut().map(|of| &mut of.latency);
+            times.for_each(leave_histograms_out);
             let Latency { service, response, wait, failed, .. } = latency;
             let all = [service, failed].into_iter().chain(response).chain(wait);
             all.filter(|_| self.histograms != Histograms::All)
@@ -69,4 +67,8 @@ impl Parts {
             own.histogram = String::new();
         }
     }
+}
+
+fn leave_histograms_out(TransactionLatency { service, response }: &mut TransactionLatency) {
+    [service].into_iter().chain(response).for_each(|times| times.histogram = String::new());
 }

@@ -10,7 +10,7 @@ use crate::judge::{self, CONDITIONS, Difference, Weight};
 use crate::summary::{
     Imported, Loaded, Outcome, Summary, TEXT_MAX, Verdict, VerdictKind, in_queues,
 };
-use crate::terms::{Cell, Code, Finding, finding};
+use crate::terms::{Cell, Code, Finding, finding, joined};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Run<'a> {
@@ -146,6 +146,9 @@ impl<'a> Run<'a> {
         match self {
             Run::Measured(step) => {
                 let is_whole = step.plan.time_s.is_none() && self.is_complete();
+                // A script may end itself before.
+                let is_early = |ops: &u64| step.workload.script.is_some() && step.totals.ops < *ops;
+                let is_whole = is_whole && !step.plan.ops.as_ref().is_some_and(is_early);
                 is_whole.then(|| step.plan.ops.unwrap_or(step.totals.rows))
             }
             // The output does not tell what was asked for.
@@ -172,6 +175,13 @@ impl<'a> Run<'a> {
             }
             Run::Imported(run) => run.options.clone(),
         }
+    }
+
+    /// Returns the finding of what an op costs where groups beside had a part of it.
+    pub(crate) fn costs_beside(self) -> Option<Finding> {
+        let groups = &self.measured()?.groups;
+        let names = groups.iter().map(|group| Some(format!("group {}", group.name)));
+        Some(finding!(CostsBeside, joined(names, ", ")?))
     }
 
     pub(crate) fn findings(self) -> Vec<Finding> {
@@ -267,4 +277,21 @@ pub(crate) fn imported_conditions(runs: &[Run]) -> impl Iterator<Item = (String,
 pub(crate) fn options_in_words<V: std::fmt::Display>(options: &BTreeMap<String, V>) -> String {
     let options: Vec<String> = options.iter().map(|(k, v)| format!("{k} {v}")).collect();
     if options.is_empty() { "none".to_owned() } else { options.join(" and ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::Script;
+
+    #[test]
+    fn work_of_a_script_is_not_known_when_it_ended_itself() {
+        let mut step = Summary { outcome: Outcome::Completed, ..Summary::default() };
+        (step.plan.time_s, step.plan.ops, step.totals.ops) = (None, Some(100), 60);
+        assert_eq!(Run::Measured(&step).fixed_work(), Some(100));
+        step.workload.script = Some(Script::default());
+        assert_eq!(Run::Measured(&step).fixed_work(), None);
+        step.totals.ops = 100;
+        assert_eq!(Run::Measured(&step).fixed_work(), Some(100));
+    }
 }

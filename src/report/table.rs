@@ -13,8 +13,8 @@ use crate::terms::Cell;
 
 /// Stands below a table in which a number has no ratio.
 pub(crate) const NO_RATIO: &str = "no ratio where it would be a division by 0";
-/// Stands below numbers that are related to the first, which may lack one.
-pub(crate) const OF_ZERO: &str = "- among the relative numbers: the first is 0 or was not measured";
+/// Stands below numbers that are related to a base, which may lack one.
+pub(crate) const OF_ZERO: &str = "- among the relative numbers: the base is 0 or was not measured";
 
 #[derive(Debug, Clone)]
 pub(crate) struct TableCell<'a> {

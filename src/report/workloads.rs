@@ -22,7 +22,7 @@ const HEAD_MAX: usize = 12;
 struct Row<'s> {
     table: WorkloadTable<'s>,
     column: Cell,
-    /// Number / number of the baseline, by line.
+    /// Ratios to the baseline, by line.
     ratios: Vec<Option<f64>>,
 }
 
@@ -156,7 +156,7 @@ fn label_columns<'l>(rows: &[Row], labels: &[&'l str]) -> (Vec<LabelColumn<'l>>,
     };
     let mut columns: Vec<LabelColumn> = labels.iter().filter_map(column).collect();
     let mut legend = Vec::new();
-    if columns.iter().any(|column| column.head.chars().count() > HEAD_MAX) {
+    if columns.iter().any(|column| label(column.label).chars().count() > HEAD_MAX) {
         for (at, column) in columns.iter_mut().enumerate() {
             let long = std::mem::replace(&mut column.head, format!("col-{}", at + 1));
             legend.push(format!("{}: {long}", column.head));

@@ -246,8 +246,13 @@ impl AcquiredServer<'_> {
             preparer.run("cleanup", &self.link, progress)?;
         }
         preparer.run("prepare", &self.link, progress)?;
+        let is_alone =
+            self.prepared.is_empty() && !self.held.iter().any(|held| !is_of(held, &wanted));
         self.hold(wanted)?;
-        self.save_writers(Vec::new())?;
+        // Other tables stay as they were written to.
+        if renews || is_alone {
+            self.save_writers(Vec::new())?;
+        }
         Ok(true)
     }
 
@@ -258,8 +263,7 @@ impl AcquiredServer<'_> {
 
     /// Notes the data of a script, in place of what there was of it.
     fn hold(&mut self, held: String) -> Result<()> {
-        let kind = |text: &str| text.split(' ').next().map(str::to_owned);
-        self.held.retain(|known| kind(known) != kind(&held));
+        self.held.retain(|known| !is_of(known, &held));
         let kept = self.kept.as_mut().map_or(Ok(()), |kept| kept.add(&held));
         self.held.push(held);
         kept
@@ -300,6 +304,11 @@ fn fill(link: &ServerLink, tables: &Dataset, progress: &mut Progress) -> Result<
 fn check_other(preparer: Preparer<'_>, held: &[String]) -> Result<()> {
     let is_refused = preparer.finds_other(held) && !preparer.may_refill();
     if is_refused { Err(preparer.other_data()) } else { Ok(()) }
+}
+
+/// Returns whether two descriptions are of data of one kind.
+fn is_of(held: &str, other: &str) -> bool {
+    held.split(' ').next() == other.split(' ').next()
 }
 
 fn has_tables(link: &ServerLink) -> Result<bool> {

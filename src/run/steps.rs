@@ -496,7 +496,7 @@ fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let ids: BTreeMap<String, String> = at.dataset.ids.range(..=used).map(named).collect();
     let place = Location::from_variables(&server.variables, server.database.as_deref());
     let what = format!("{}, {}", plan.workload.name, terms::clients(facts.step.clients));
-    let writes = plan.writes() && !ids.is_empty();
+    let writes = plan.may_write() && !ids.is_empty();
     let mut record = Record::new(facts.step_id(), what, plan.is_built_in(), place, ids);
     record.label = Some(facts.label());
     writes.then_some(record)

@@ -230,7 +230,7 @@ pub(super) fn describe_sweep(
     let mut workload = engine::workload(plan, at.spread);
     // The ledger is that of all groups.
     workload.unfollowed = workload.unfollowed.or_else(|| plan.unfollowed());
-    if !run.lost.is_empty() && plan.writes() {
+    if !run.lost.is_empty() && plan.may_write() {
         let lost = || "a host was lost, and nobody knows its writes".to_owned();
         workload.unfollowed.get_or_insert_with(lost);
     }

@@ -963,10 +963,10 @@ impl Summary {
         lasting.map(|entry| entry.ops as f64 * overlap(entry)).sum()
     }
 
-    /// Divides a cost between two readings by the server's ops in that time.
-    /// Of several groups nobody knows whose the cost is; of several addresses the first alone has told it.
+    /// Divides a cost between two readings by the measured ops in that time. The work of groups beside is in it:
+    /// nobody knows whose a cost is. Of several addresses the first alone has told it.
     pub(crate) fn per_op(&self, cost: f64, first_s: f64) -> Option<f64> {
-        let is_known = self.totals.tps > 0.0 && self.groups.is_empty() && self.addresses.is_empty();
+        let is_known = self.totals.tps > 0.0 && self.addresses.is_empty();
         let covered_s = self.covered_s(first_s).filter(|_| is_known)?;
         let lead_s = covered_s - self.measured_s;
         let counted = |phase| self.timeline.iter().filter(move |entry| entry.phase == phase);

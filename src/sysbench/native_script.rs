@@ -55,6 +55,8 @@ pub(crate) struct Asked<'a> {
     pub text: bool,
     /// An operation begins again after any error.
     pub goes_on: bool,
+    /// Its options stand in a profile or a group beside, where keys stand for loadgen's flags.
+    pub by_keys: bool,
 }
 
 /// The stream that a command of a script prints to.
@@ -89,10 +91,18 @@ impl NativeScript {
             };
             let name = word.split('=').next().unwrap_or_default().replace('_', "-");
             if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == name) {
-                return Err(Error::usage(format!("-- --{name}: loadgen has a flag for that"))
-                    .hint(format!(
-                        "{flag}, before --; in a profile a key of the run or the server"
-                    )));
+                let key = flag.trim_start_matches('-');
+                let (error, hint) = if asked.by_keys {
+                    let hint =
+                        format!("{key} is a key of the run, of a group beside or of the server");
+                    (format!("{file}: {name} is no option of a script"), hint)
+                } else {
+                    (
+                        format!("-- --{name}: loadgen has a flag for that"),
+                        format!("{flag}, before --"),
+                    )
+                };
+                return Err(Error::usage(error).hint(hint));
             }
             // Scripts make tables and draw numbers by the others.
             let decides = |entry: &options::Entry| {
@@ -249,7 +259,8 @@ mod tests {
             identity: ScriptIdentity::default(),
             data: None,
         };
-        let asked = Asked { threads: 1, database: None, text: false, goes_on: false };
+        let asked =
+            Asked { threads: 1, database: None, text: false, goes_on: false, by_keys: true };
         let script = NativeScript::of_profile(&part, asked).expect("it is found");
         assert_eq!(script.workload().name, "carried.lua");
         let identity = &script.read(false).expect("it is sound").script.identity;

@@ -189,6 +189,9 @@ codes! {
     UnknownConditions "unknown_conditions" Aside OfLabel { names: Text }
         "unknown whether these are the same: {names}" "measure again with this version";
     Queues "queues" Aside OfStep { queues: Text } "arrivals in {queues}" "";
+    CostsBeside "costs_beside" Aside OfStep { groups: Text }
+        "costs of an operation have the work of {groups} in them: all of the server's, by measured operation"
+        "compare steps with the same groups beside";
 }
 "The data and the buffer pool" {
     ColdPool "cold_pool" Doubt Stored { data: Bytes, pool: Bytes }

@@ -259,8 +259,9 @@ What one such reading adds to `Com_*`, `Created_tmp_*`, `Handler_*`, `Queries`, 
 ## Groups
 
 A group beside the measured clients has `NAME.qps`, `NAME.tps`, `NAME.errors`, `NAME.errors%`, `NAME.rows`, and times such as \
-`NAME.p99`: its response time where it has a rate; `NAME.connect.p99` is of its log-ins. Costs an operation are not known of a step \
-with groups or several addresses.
+`NAME.p99`: its response time where it has a rate; `NAME.connect.p99` is of its log-ins. Costs an operation of a step \
+with groups are the server's whole cost over the measured operations (`costs_beside`). With several addresses they are \
+not known.
 ";
 
 #[test]

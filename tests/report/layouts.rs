@@ -4,7 +4,7 @@ use super::{in_full, metric, report, try_report};
 use crate::common::summaries::{seed_table, step, worded};
 use loadgen::error::Kind;
 use loadgen::report::{Format, Layout, Metric, Notes, Options};
-use loadgen::summary::{Probed, ProcessCost, Summary};
+use loadgen::summary::{Group, Probed, ProcessCost, Summary};
 use serde_json::Value;
 
 fn laid(layout: Layout) -> Options {
@@ -444,9 +444,16 @@ fn costs_of_an_op_are_absolute_and_relative_to_the_first() {
     let mut relative = text.lines().skip_while(|line| !line.starts_with("---"));
     assert!(relative.next().is_some_and(|line| line.ends_with(" my9500")), "{text}");
     assert!(relative.next().is_some_and(|line| line.starts_with(" 0.74 ")), "{text}");
+    let mut beside = steps.clone();
+    beside[1].groups.push(Group { name: "writer".to_owned(), ..Group::default() });
+    let whole = json(&beside, laid(Layout::PerOp));
     let json = json(&steps, laid(Layout::PerOp));
     let row = &json["rows"][1];
     assert_eq!(row["label"], "my9500");
+    // The server's whole cost, which a note says.
+    assert_eq!(whole["rows"][1]["server_cpu_us"], row["server_cpu_us"]);
+    let codes = |at: usize| whole["rows"][at]["notes"].as_str().unwrap_or_default();
+    assert_eq!([0, 1].map(|at| codes(at).contains("costs_beside")), [false, true]);
     let relative = row["server_cpu_relative"].as_f64().expect("a number");
     assert!((relative - 1.36).abs() < 1e-3, "{relative}");
     assert!(json["rows"][2]["server_cpu_us"].is_null());

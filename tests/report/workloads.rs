@@ -68,7 +68,7 @@ fn workloads_stand_in_the_order_in_which_they_ran_with_numbers_over_those_of_the
             row("only-new", "new", 5.0, None),
         ]
     );
-    // Of costs, too, it is the number over that of the baseline, which a 0 does not have.
+    // The ratio of costs is that of the numbers, too, which a 0 does not have.
     let costs = values(&report_in_json, "cpu").into_iter().map(|(.., relative)| relative);
     assert_eq!(costs.collect::<Vec<_>>(), [Some(1.0), Some(1.5), Some(1.0), None, None]);
     let text = report(&steps, &options);
@@ -90,6 +90,10 @@ fn a_row_tells_its_clients_where_they_differ_and_long_labels_have_numbers() {
         of_workload(2, "read", "my5651", 1, 10.0),
         of_workload(3, "read", "my5651", 8, 10.0),
     ];
+    // A mark is no part of a label.
+    let mut marked = of_workload(0, "insert", "twelve-chars", 1, 10.0);
+    marked.warnings.push(worded("cold_pool", "pages were read"));
+    assert!(!report(&[marked], &laid("twelve-chars", &["qps"])).contains("col-1"));
     let tables = tables(&report(&steps, &laid("my5651", &["qps"])));
     let at = tables[0].iter().position(|line| line == "clients col-1 col-2 workload");
     let at = at.expect("numbered columns");
@@ -109,6 +113,16 @@ fn a_group_beside_has_a_table_of_the_workloads_that_have_it() {
         let mut group = Group { name: "writer".to_owned(), measured_s: 60.0, ..Group::default() };
         group.totals.qps = qps;
         step.groups.push(group);
+        let status = step.server.status.as_mut().expect("counters");
+        status.deltas.insert("Innodb_data_reads".to_owned().into(), 1_000);
+    }
+    for (metric, of_costs) in [("innodb-reads", true), ("qps", false)] {
+        let report = json(&steps, &laid("old", &[metric]));
+        let mut read = report["rows"].as_array().expect("rows").iter();
+        let row = read.find(|row| row["workload"] == "read").expect("a number");
+        assert!(row["value"].as_f64() > Some(0.0));
+        let noted = row["notes"].as_str().is_some_and(|codes| codes.contains("costs_beside"));
+        assert_eq!(noted, of_costs, "{metric}");
     }
     let of = laid("old", &["writer.qps", "other.qps"]);
     let found = values(&json(&steps, &of), "writer.qps");

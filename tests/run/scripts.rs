@@ -43,7 +43,7 @@ fn script_is_prepared_measured_and_skipped_when_its_cells_are_there() {
     let path = place.path("stock.lua").display().to_string();
     let list = place.run("--scale 0.01 --list");
     list.assert_code(0);
-    assert!(list.stdout.contains("scripts prepare"), "{}", list.stdout);
+    assert!(list.stdout.contains("scripts make"), "{}", list.stdout);
     let is_beside = |line: &str| line.starts_with("beside ") && line.contains(&path);
     assert!(list.stdout.lines().any(is_beside), "{}", list.stdout);
     assert!(list.stdout.contains(&path) && list.stdout.matches("\nstep ").count() == 4);
@@ -131,6 +131,20 @@ fn tables_of_groups_beside_are_filled_when_a_script_prepares_its_own() {
 }
 
 #[test]
+fn writers_of_tables_stay_known_when_a_script_prepares_its_data_beside_them() {
+    let run = "[[run]]\nworkload = 'update-index'\nops = 50\n\
+               [[run]]\nname = 'script'\nlua = 'stock.lua'\noptions = { items = 5 }\nprepare = true\n\
+               ops = 20\n[[run.group]]\nworkload = 'point-select'\nthink = '1ms'\n";
+    let place = with_script(Place::new(&two_labels("data = { keep = 'kept' }", run)));
+    place.run("--only label=plain").assert_code(0);
+    let summaries = place.summaries();
+    let step = summaries.iter().find(|step| step.workload.name == "script").expect("it ran");
+    let written_by = step.experiment.as_ref().and_then(|of| of.written_by.clone());
+    assert_eq!(written_by, Some(vec!["update-index".to_owned()]));
+    assert!(step.warnings.iter().any(|warning| warning.code == "data_not_equal"));
+}
+
+#[test]
 fn data_of_a_script_are_refused_when_its_prepare_did_not_end() {
     let run = "[[run]]\nlua = 'stock.lua'\noptions = { items = 5, note = 'a' }\n\
                prepare = ['items']\nclients = 1\nops = 20\n";
@@ -187,7 +201,7 @@ fn script_that_is_wrong_is_refused_before_a_server_starts() {
         ("lua = 'stock.lua'\ntables = 2", "tables"),
         ("lua = 'stock.lua'\nwarm = 'pool'", "warm"),
         ("lua = 'stock.lua'\noptions = { nosuch = 1 }", "nosuch"),
-        ("lua = 'stock.lua'\noptions = { threads = 1 }", "--threads"),
+        ("lua = 'stock.lua'\noptions = { threads = 1 }", "clients is a key"),
         ("lua = 'stock.lua'\nprepare = ['nosuch']", "nosuch"),
         ("lua = 'stock.lua'\noptions = { items = 1 }\nscaled_options = { items = 1 }", "one value"),
         ("lua = 'paced.lua'\nrate = 10", "thread_run"),

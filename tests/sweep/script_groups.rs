@@ -18,7 +18,7 @@ fn prepared() -> Sandbox {
     server
 }
 
-/// What the server counted in a step of an own directory.
+/// Runs a step in an own directory; returns the server's counters, too.
 fn measure<const N: usize>(
     server: &Sandbox,
     words: &str,
@@ -98,7 +98,7 @@ fn groups_of_one_script_have_options_and_states_of_their_own() {
     let words = format!(
         "lua {ROLES} --clients 2 --ops 600 --engine-threads 1 \
          --beside lua={ROLES},name=writer,clients=3,think=1ms,phase=write \
-         --beside lua={ROLES},name=other,think=1ms,phase=read,rows=5"
+         --beside lua={ROLES},name=other,rate=50,arrival=uniform,phase=read,rows=5"
     );
     let names = ["Com_insert", "Com_replace"];
     let (summary, counted, _) = measure(&server, &words, names);
@@ -106,6 +106,7 @@ fn groups_of_one_script_have_options_and_states_of_their_own() {
     check_writer(writer);
     assert_eq!((summary.totals.ops, counted), (600, [writer.totals.ops, 6]));
     assert_eq!(named(&summary.transactions), [("look", 600)]);
+    assert!(other.totals.ops > 0, "its first arrival is at the start");
     assert_eq!(named(&other.transactions), [("look", other.totals.ops)]);
     let rows = |summary: &loadgen::summary::Workload| {
         summary.script.as_ref().and_then(|script| script.options.get("rows").copied())
@@ -174,7 +175,7 @@ fn script_beside_is_listed_unread_and_refused_before_a_server_is_asked() {
     for (words, says) in [
         (format!("point-select --beside lua={paced},rate=10"), "thread_run"),
         (format!("point-select --beside lua={ROLES},name=paced,nosuch=1"), "nosuch"),
-        (format!("point-select --beside lua={ROLES},name=paced,threads=1"), "threads"),
+        (format!("point-select --beside lua={ROLES},name=paced,threads=1"), "clients is a key"),
         ("point-select --beside lua=/nonexistent/paced.lua".to_owned(), "/nonexistent/paced.lua"),
         ("point-select --beside lua=-,name=paced".to_owned(), "lua=FILE"),
     ] {

@@ -112,19 +112,6 @@ fn a_stopped_server_is_given_up_and_an_interruption_ends_at_once() {
     holder.release();
 }
 
-#[test]
-fn an_op_may_take_as_long_as_its_own_limit() {
-    let (server, results) = (sandbox(&local(), &[]), Results::new());
-    std::fs::write(results.dir().join("slow.sql"), "SELECT SLEEP(65)").expect("written");
-    let socket = server.socket.to_str().expect("a path");
-    let file = results.dir().join("slow.sql").display().to_string();
-    let words = "sql --ops 1 --op-timeout 30m --out";
-    let (code, said) = ended(loadgen(words, &["-S", socket, "--file", &file], Some(results.dir())));
-    assert_eq!(code, Some(0), "{said}");
-    let step = &results.summaries()[0];
-    assert_eq!((step.outcome, step.totals.ops), (Outcome::Completed, 1));
-}
-
 /// Stands between a client and a server, and may keep answers to itself.
 struct Relay {
     port: u16,

@@ -108,11 +108,15 @@ fn window_ends_with_the_last_event_of_a_script_that_ends_all_clients() {
         if n > 5 then return true end
         con:query('SELECT 1')
     end";
-    let stop = StopAt::Time(Duration::from_mins(5));
-    let ran = run_by(Rules::loadgen(), stop, 2, text, Canned::default());
-    let step = ran.step();
-    assert_eq!((step.outcome, step.counted.timeline.window.ops), (Outcome::Completed, 10));
-    assert!((0.0..150.0).contains(&step.counted.measured_s), "{}", step.counted.measured_s);
+    let script = Some(Arc::new(Script::of_text(&format!("{BEGIN}{text}"))));
+    let plan = plan_of("point-select", 2, StopAt::Time(Duration::from_mins(5)));
+    for rates in [Vec::new(), vec![100.0]] {
+        let plan = Plan { rules: Rules::loadgen(), script: script.clone(), rates, ..plan.clone() };
+        let ran = measure(&plan, Canned::default());
+        let step = ran.step();
+        assert_eq!((step.outcome, step.counted.timeline.window.ops), (Outcome::Completed, 10));
+        assert!((0.0..150.0).contains(&step.counted.measured_s), "{}", step.counted.measured_s);
+    }
 }
 
 #[test]
@@ -201,6 +205,20 @@ fn lost_connection_is_open_again_before_the_error_is_raised() {
     assert!(ran.counts.connections == 5 && ran.counts.open_max <= 2, "{:?}", ran.counts);
     let lost = run(text, (1, 10), &[1213], closes());
     assert_eq!((lost.step().outcome, lost.seen.ends.get()), (Outcome::Aborted, 1));
+}
+
+#[test]
+fn event_begins_again_when_what_is_behind_its_end_fails() {
+    let text = "local con = drv:connect()
+    function event(tid)
+        con:query('SELECT 1')
+        ffi.C.sb_event_stop(tid)
+        con:query('SELECT TWICE')
+    end";
+    let twice = fault(At::EachStatement(2), Action::error(1213, "40001", "Deadlock"), "TWICE");
+    let after_error = AfterError::Restart(Ignored::Codes(vec![1213]));
+    let ran = run_by(Rules { after_error, ..Rules::loadgen() }, StopAt::Ops(10), 1, text, twice);
+    assert_eq!(ran.step().counted.timeline.window.ops, 10);
 }
 
 #[test]

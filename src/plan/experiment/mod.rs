@@ -193,9 +193,7 @@ impl RunSpec {
 
     /// Returns whether it may write; a script or a suite may.
     pub(crate) fn writes(&self) -> bool {
-        let may_write =
-            |plan: &Plan| plan.writes() || plan.groups.iter().any(|g| g.script.is_some());
-        self.script.is_some() || self.plan().is_none_or(may_write)
+        self.script.is_some() || self.plan().is_none_or(Plan::may_write)
     }
 
     pub(crate) fn plan(&self) -> Option<&Plan> {
@@ -543,12 +541,14 @@ impl Experiment {
                 "step {at:>4} of {total}  {label}  {title}  {clients}{rate}  repeat {repeat} of {repeats}{done}\n"
             );
         }
-        let is_prepared = |cell: &Cell| {
-            let script = self.parts[cell.part].script.as_ref();
-            wanted(cell) && script.is_some_and(|script| script.data.is_some())
+        let has_script = |cell: &Cell| {
+            let part = &self.parts[cell.part];
+            let mut beside = part.plan().into_iter().flat_map(|plan| &plan.groups);
+            let any = part.script.is_some() || beside.any(|group| group.script.is_some());
+            wanted(cell) && any
         };
-        let unknown = if self.cells.iter().any(is_prepared) {
-            "\n           time and disk of the data that scripts prepare are not known, and not in it"
+        let unknown = if self.cells.iter().any(has_script) {
+            "\n           time and disk of the data that scripts make are not known, and not in it"
         } else {
             ""
         };
