@@ -670,11 +670,18 @@ end
 
 -- A pause is no part of an event's time. Under loadgen it lies between two events, so that it holds up no end of a run;
 -- sysbench would count an event twice that ends itself.
+-- The connection was opened again: its statements and its transaction are gone.
+local is_new
+
 function event()
   local kind, opt = current.kind, sysbench.opt
   if waits > 0 then
     pause()
     ffi.C.sb_event_start(sysbench.tid)
+  end
+  if is_new then
+    prepare_statements()
+    is_new = false
   end
   if loadgen and loadgen.transaction then loadgen.transaction(kind.name) end
   kind.perform(current.input)
@@ -687,14 +694,13 @@ function event()
   end
 end
 
--- Errors of a connection that was opened again: its statements and its transaction are gone.
 local LOST = { [2006] = true, [2011] = true, [2013] = true, [2055] = true }
 
+-- An error in here would end the client.
 function sysbench.hooks.before_restart_event(failure)
-  if not LOST[failure.sql_errno] then
-    local ok, message = pcall(con.query, con, "ROLLBACK")
-    if ok then return end
-    if type(message) ~= "table" then error(message, 0) end
-  end
-  prepare_statements()
+  is_new = is_new or LOST[failure.sql_errno]
+  if is_new then return end
+  local ok, message = pcall(con.query, con, "ROLLBACK")
+  if not ok and type(message) ~= "table" then error(message, 0) end
+  is_new = not ok
 end

@@ -2,6 +2,7 @@
 //! must, and puts together what the threads counted. The client's own cost is read at the edge itself,
 //! the server's counters, process and host outside of the window, each with its instant.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -347,8 +348,9 @@ impl<'a> Running<'a> {
             self.tell_end(&EndReason::Client(action.clone(), none.clone()));
             let error = OpenError::refused(action, none).error;
             // Nobody knows of which script, either.
-            let paths = plan.scripts().map(|script| Some(script.path.clone()));
-            error.context(joined(paths, ", ").unwrap_or_default()).hint(
+            let paths: BTreeSet<&str> = plan.scripts().map(|script| &*script.path).collect();
+            let paths = joined(paths.into_iter().map(|path| Some(path.to_owned())), ", ");
+            error.context(paths.unwrap_or_default()).hint(
                 "raise the script's option thread_init_timeout, or look for an endless loop in \
                  the file or its thread_init",
             )
@@ -525,7 +527,7 @@ impl<'a> Running<'a> {
                 let mut error = abort_error(number, &error, policy.on_error, built_in);
                 if is_login {
                     let address = &setup.link_of(client).target.address;
-                    error = error.context(format!("log-in again at {address}"));
+                    error = error.context(format!("logging in again at {address}"));
                 }
                 let error = self.in_group(group, error);
                 self.end_early(Outcome::Aborted, self.on_host(thread, error));

@@ -183,7 +183,7 @@ fn client_opens_another_connection_when_it_has_done_its_ops() {
     let again = Plan { reconnect_every: Some(2), ..plan.clone() };
     let rules = Rules { shared_ops: Some(6), ..Rules::loadgen() };
     let shared = Plan { rules, stop: StopAt::Time(Duration::from_mins(1)), ..again.clone() };
-    // Of ops that clients share nobody knows yet that one was the last.
+    // Nobody knows yet that an op that clients share was the last.
     for (plan, log_ins) in [(plan, None), (again, Some(2)), (shared, Some(3))] {
         let ran = measure(&plan, Script::default());
         let window = &ran.step().counted.timeline.window;
@@ -212,7 +212,7 @@ fn log_in_that_is_refused_is_an_error_that_the_policy_decides_on() {
     let ran = measure(&Plan { policy, ..plan }, full());
     assert_eq!((ran.step().outcome, ran.errors()), (Outcome::Aborted, 1));
     let error = ran.step().error.as_ref().expect("the refusal").to_string();
-    assert!(error.contains("log-in again at 127.0.0.1:"), "{error}");
+    assert!(error.contains("logging in again at 127.0.0.1:"), "{error}");
 }
 
 #[test]

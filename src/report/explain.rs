@@ -208,7 +208,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         let texts = |[one, other]: [f64; 2], decimals| {
             format!("{} and {}", number(one, decimals), number(other, decimals))
         };
-        let reads = medians(&find_figure("innodb-reads").expect("a figure").value);
+        let reads =
+            medians(&|step| (find_figure("innodb-reads").expect("a figure").value)(alone(step)?));
         let reads = reads.map(|reads| format!("InnoDB reads an op: {}", texts(reads, 3)));
         let matters = |us: &[f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
         let others =

@@ -39,7 +39,7 @@ pub enum Time {
     Response,
     /// From the intended instant to the call, likewise.
     Wait,
-    /// Of the log-ins of clients that open new connections.
+    /// The time of log-ins, where clients open new connections.
     Connect,
     /// The response time of open loops and the service time of closed ones, where a table has both.
     Own,

@@ -179,8 +179,9 @@ impl<'a> Run<'a> {
 
     /// Returns the finding of what an op costs where groups beside had a part of it.
     pub(crate) fn costs_beside(self) -> Option<Finding> {
-        let groups = &self.measured()?.groups;
-        let names = groups.iter().map(|group| Some(format!("group {}", group.name)));
+        // Of several addresses no cost is known.
+        let step = self.measured().filter(|step| step.addresses.is_empty())?;
+        let names = step.groups.iter().map(|group| Some(format!("group {}", group.name)));
         Some(finding!(CostsBeside, joined(names, ", ")?))
     }
 

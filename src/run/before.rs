@@ -122,6 +122,7 @@ pub(super) async fn preflight(
             let own = u64::from(clients_max) * plan.prepared_per_client(spread(tables), tables);
             plan.prepared_in_all(spread(tables), tables) - own
         },
+        // An account that only reads may run a script.
         writes: plan.writes(),
         begins: plan.workloads().any(Workload::has_begin),
         // Opening so many takes as long, doubled for slow servers.

@@ -190,7 +190,8 @@ codes! {
         "unknown whether these are the same: {names}" "measure again with this version";
     Queues "queues" Aside OfStep { queues: Text } "arrivals in {queues}" "";
     CostsBeside "costs_beside" Aside OfStep { groups: Text }
-        "costs of an operation have the work of {groups} in them: all of the server's, by measured operation"
+        "costs of an operation are the server's whole cost, with the work of {groups}, divided by the measured \
+         operations"
         "compare steps with the same groups beside";
 }
 "The data and the buffer pool" {

@@ -22,7 +22,7 @@ fn work(server: &Sandbox, words: &str) -> Ended {
     run(words, &["-S", server.socket.to_str().expect("a path"), "-u", "root"])
 }
 
-/// What a counter of the server grew by; one that did not grow is not there.
+/// Returns the growth of a counter of the server; one that did not grow is not there.
 fn delta(summary: &Summary, name: &str) -> i64 {
     let status = summary.server.status.as_ref().expect("counters");
     status.deltas.get(name).copied().unwrap_or(0)

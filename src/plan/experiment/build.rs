@@ -17,7 +17,7 @@ use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Se
 use crate::plan::script::{ScriptPart, workload_of};
 use crate::plan::value::{Length, Names, Scale, Whole};
 use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
-use crate::terms::{Gate, joined};
+use crate::terms::{Gate, Quantity, joined};
 use crate::workload::{Workload, builtin};
 
 type Program = (String, PathBuf);
@@ -32,12 +32,14 @@ pub fn build(profile: &Profile, overrides: &Overrides) -> Result<Experiment> {
     for n in 0..profile.runs.len() {
         add_parts(&mut parts, (profile, overrides), n, &subjects)?;
     }
-    for (n, gate) in profile.gates.iter().enumerate().filter(|(_, gate)| gate.group.is_some()) {
+    let is_of_all =
+        |gate: &Gate| gate.group.is_none() && !matches!(gate.quantity, Quantity::Connect(_));
+    for (n, gate) in profile.gates.iter().enumerate().filter(|(_, gate)| !is_of_all(gate)) {
         let any = parts.iter().any(|part| is_gated(&part.what, gate));
         profile.ensure(
             any,
             format_args!("gates/{n}"),
-            format_args!("gate {gate}: no run has that group"),
+            format_args!("gate {gate}: no run has that group, or its clients keep their connections (reconnect_every)"),
         )?;
     }
     for (n, command) in profile.commands.iter().enumerate() {
@@ -208,7 +210,7 @@ fn add_parts(
 /// Returns whether a gate of the profile is one of a run, too: no load or suite has gates.
 fn is_gated(what: &What, gate: &Gate) -> bool {
     let What::Sweep(plan, _) = what else { return false };
-    gate.group.is_none_or(|name| plan.has_group(name))
+    plan.check_gates(std::slice::from_ref(gate)).is_ok()
 }
 
 fn check_suite(profile: &Profile, path: &str, suite: &SuiteSpec) -> Result<()> {
