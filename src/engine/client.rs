@@ -108,7 +108,7 @@ async fn renew(
             Some(session)
         }
         Err(refused) if ends && plan.policy.on_error == OnError::Abort => {
-            // None follows, which would end its time.
+            // No later log-in ends its time.
             state.login.set(None);
             let error = OpError::Failure(refused, Some(Box::new(ClientAction::Connect)));
             thread.tell(ThreadEvent::Abort(state.client, error));

@@ -416,7 +416,7 @@ impl Job {
     pub(crate) fn deal(&self, client: u32, addresses: usize) -> usize {
         let (client, tables) = (client as usize, self.places() as usize);
         let moved = match self.spread {
-            Spread::Pinned => client / common_multiple(addresses, tables),
+            Spread::Pinned => client / least_common_multiple(addresses, tables),
             Spread::Random => 0,
         };
         (client + moved) % addresses
@@ -526,11 +526,11 @@ pub(crate) fn engine_threads(plan: &Plan, clients: u32) -> usize {
 /// as the least common multiple of the two says.
 pub(crate) fn queues(threads: usize, spread: Spread, tables: u32, clients: u32) -> u32 {
     let tables = if spread == Spread::Pinned { tables.max(1) as usize } else { 1 };
-    common_multiple(threads, tables).min(clients as usize) as u32
+    least_common_multiple(threads, tables).min(clients as usize) as u32
 }
 
-/// Returns the least one of two numbers above 0.
-fn common_multiple(one: usize, other: usize) -> usize {
+/// Returns the least common multiple of two numbers above 0.
+fn least_common_multiple(one: usize, other: usize) -> usize {
     let both = (one..).step_by(one).find(|n| n.is_multiple_of(other));
     both.expect("their product at the latest")
 }

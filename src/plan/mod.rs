@@ -327,14 +327,14 @@ impl Plan {
         beside.chain([self.think]).flatten().max().unwrap_or_default()
     }
 
-    pub(crate) fn has_group(&self, name: GroupName) -> bool {
-        self.groups.iter().any(|group| group.name == name)
+    fn find_group(&self, name: GroupName) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == name)
     }
 
     /// Refuses gates of groups, and of log-ins, that are not there.
     pub(crate) fn check_gates(&self, gates: &[Gate]) -> Result<()> {
         self.check_groups_of(gates)?;
-        let of_group = |name| self.groups.iter().find(|group| group.name == name)?.reconnect_every;
+        let of_group = |name| self.find_group(name)?.reconnect_every;
         let lacks = |gate: &&Gate| {
             let every = gate.group.map_or(self.reconnect_every, of_group);
             matches!(gate.quantity, Quantity::Connect(_)) && every.is_none()
@@ -347,7 +347,7 @@ impl Plan {
 
     fn check_groups_of(&self, gates: &[Gate]) -> Result<()> {
         let mut wanted = gates.iter().filter_map(|gate| Some((gate, gate.group?)));
-        let Some((gate, name)) = wanted.find(|(_, name)| !self.has_group(*name)) else {
+        let Some((gate, name)) = wanted.find(|(_, name)| self.find_group(*name).is_none()) else {
             return Ok(());
         };
         let names = self.groups.iter().map(|group| Some(group.name.to_string()));

@@ -92,7 +92,7 @@ fn each_phase_leaves_an_exact_number_of_rows() {
         for (phase, names) in [("range", 3), ("point", 1)] {
             let kept = Kept::of(&place, &line(&format!("{phase} --events=300")));
             let rows = kept.totals("rows");
-            // The checks of the tables have rows, too.
+            // The script reads rows before its first event, too.
             assert!((2700..=3010).contains(&rows), "{phase}: {rows} rows");
             assert_eq!(kept.summary["transactions"].as_array().map(Vec::len), Some(names));
         }
