@@ -24,9 +24,9 @@ use super::script::{ScriptData, ScriptIdentity, ScriptPart};
 use super::value::{self, Clients, Scale};
 use super::{Plan, Step, StopAt, defaults, seconds_of, shuffle, units};
 use crate::error::{Error, Result, line};
-use crate::terms::{self, Gate};
-use crate::workload::Schema;
+use crate::terms::{self, Gate, Warm};
 use crate::workload::random::{mix, name_part, seed_of};
+use crate::workload::{self, Schema};
 
 /// Bytes of a row with its indexes, and rows a second of a fill: from 1M rows on a small machine.
 const SBTEST: (u64, f64) = (240, 100_000.0);
@@ -37,7 +37,7 @@ const TABLE_BYTES: u64 = 8_000_000;
 const SERVER_BYTES: u64 = 200_000_000;
 /// Rows a second of INSERTs of one row each.
 const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
-/// Bytes a second of a copy of a data directory.
+/// Bytes a second of a copy of a data directory, or of a read of all its rows.
 const COPY_BYTES_A_SECOND: f64 = 300_000_000.0;
 const START: Duration = Duration::from_secs(8);
 const AROUND_STEP: Duration = Duration::from_secs(1);
@@ -300,12 +300,18 @@ impl Experiment {
             let (name, value_of) = KEYS[*key];
             let known = self.all.iter().flat_map(|cell| value_of(self, cell));
             let known: BTreeSet<String> = known.filter(|value| !value.is_empty()).collect();
-            if let Some(value) = values.iter().find(|value| !known.contains(*value)) {
+            // A profile may name a workload by its alias; its cells have the name.
+            let name_of = |value: &String| match workload::named(value) {
+                Some(workload) if name == "workload" && !known.contains(value) => workload.name,
+                _ => value.clone(),
+            };
+            if let Some(value) = values.iter().find(|value| !known.contains(&name_of(value))) {
                 let message = format!("--only {name}={value}: the profile has no such {name}");
-                let known = known.into_iter().collect::<Vec<_>>().join(", ");
+                let known = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
                 return Err(Error::usage(message).hint(format!("it has {known}")));
             }
-            cells.retain(|cell| value_of(self, cell).iter().any(|value| values.contains(value)));
+            let names: Vec<String> = values.iter().map(name_of).collect();
+            cells.retain(|cell| value_of(self, cell).iter().any(|value| names.contains(value)));
         }
         if cells.is_empty() {
             return Err(Error::usage("--only leaves nothing to measure"));
@@ -489,9 +495,14 @@ impl Experiment {
                 let bytes_kept = kept.entry(place).or_default();
                 replace(bytes_kept, stays.max(*bytes_kept)) < stays
             });
-            let copy = seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
+            // A warm pool takes a read of all rows.
+            let once = seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
+            let plan = self.parts[leg.part].plan();
+            let warms = plan.is_some_and(|plan| plan.before.warm == Warm::Pool);
             let filling = fill + START * u32::from(copied);
-            for (takes, time) in [(leg.fresh, START), (new, filling), (leg.fresh && copied, copy)] {
+            let times =
+                [(leg.fresh, START), (new, filling), (leg.fresh && copied, once), (warms, once)];
+            for (takes, time) in times {
                 preparing += time * u32::from(takes);
             }
             passing = passes.max(passing);
@@ -516,11 +527,18 @@ impl Experiment {
         };
         let restart = if profile.restart { "" } else { "; no restart between repeats" };
         put("order", &format!("{order}{restart}"));
-        for subject in &self.subjects {
-            put("label", &format!("{}  ({})", subject.label, source(&subject.server)));
+        let kept: BTreeSet<_> = self.cells.iter().map(|cell| (cell.part, cell.clients)).collect();
+        for (n, subject) in self.subjects.iter().enumerate() {
+            if self.cells.iter().any(|cell| cell.subject == n) {
+                put("label", &format!("{}  ({})", subject.label, source(&subject.server)));
+            }
         }
-        for part in &self.parts {
-            put("run", &format!("{}: {}", part.title, describe(part)));
+        for (n, part) in self.parts.iter().enumerate() {
+            if !kept.iter().any(|(part, _)| *part == n) {
+                continue;
+            }
+            let has_step = |clients: &u32| kept.contains(&(n, *clients));
+            put("run", &format!("{}: {}", part.title, describe(part, has_step)));
             if let Some(script) = &part.script {
                 let prepared = if script.data.is_some() { ", filled by its prepare" } else { "" };
                 put("script", &format!("{}: {}{prepared}", part.title, script.file));
@@ -559,7 +577,7 @@ impl Experiment {
         text += &format!(
             "estimate   {preparing} to prepare and start, {measuring} to measure; {:.1} GB on disk{unknown}\n\
              assumed    {} ({}) bytes a row of sbtest (phptest), {sbtest} ({phptest}) rows/s filled, \
-             {copied} MB/s copied\n",
+             {copied} MB/s copied or read\n",
             disk as f64 / 1e9,
             SBTEST.0,
             PHPTEST.0,
@@ -619,7 +637,8 @@ fn source(server: &Server) -> String {
     format!("sandbox of {program}, data {data}{options}")
 }
 
-fn describe(part: &RunSpec) -> String {
+/// Describes a run with those of its numbers of clients that have a step.
+fn describe(part: &RunSpec, has_step: impl Fn(&u32) -> bool) -> String {
     let (plan, dataset) = match &part.what {
         What::Sweep(plan, dataset) => (plan, dataset),
         What::Suite(suite) => return terms::counted(suite.tests.len() as u64, "command"),
@@ -631,7 +650,8 @@ fn describe(part: &RunSpec) -> String {
             }
         },
     };
-    let clients: Vec<String> = plan.clients.iter().map(u32::to_string).collect();
+    let clients = plan.clients.iter().copied().filter(has_step);
+    let clients: Vec<String> = clients.map(|clients| clients.to_string()).collect();
     let (clients, warmup) = (clients.join(" "), units::duration(plan.warmup));
     let window = match plan.stop {
         StopAt::Time(time) => units::duration(time),

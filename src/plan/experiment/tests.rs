@@ -325,6 +325,38 @@ fn options_that_no_workload_has_are_refused_and_only_picks() {
     let only = ["label=a", "clients=4"].map(|text| text.parse().expect("a condition"));
     let some = experiment(TEXT, &Overrides { only: only.into(), ..overrides() });
     assert_eq!((some.cells.len(), some.all.len()), (2, 14));
+
+    let list = some.list(|_| true);
+    let count = |head: &str| list.lines().filter(|line| line.starts_with(head)).count();
+    assert_eq!((count("label "), count("run "), count("step ")), (1, 1, 2), "{list}");
+    assert!(list.contains("update-index: 4 tables of 1M rows, clients 4, warm-up"), "{list}");
+}
+
+#[test]
+fn only_takes_a_workload_as_the_profile_spells_it() {
+    let text = TEXT.replacen("\"update-index\"", "[\"READ_PK_POINT\", \"update-index\"]", 1);
+    let pick = |name: &str| {
+        let only = vec![format!("workload={name}").parse().expect("a condition")];
+        let overrides = Overrides { only, ..overrides() };
+        build(&Profile::parse(&text, "p").expect("sound"), &overrides)
+    };
+    let count = |name: &str| pick(name).expect("an experiment").cells.len();
+    assert_eq!(
+        [count("READ_PK_POINT"), count("read-pk-point"), count("oltp_update_index")],
+        [12; 3]
+    );
+    let error = pick("READ_KEY_POINT").expect_err("not in it").to_string();
+    assert!(error.contains("workload=READ_KEY_POINT"), "{error}");
+}
+
+#[test]
+fn an_estimate_has_the_time_that_reads_all_rows() {
+    let estimate = |text: &str| experiment(text, &overrides()).estimate(|_| true);
+    let (cold, warm) =
+        (estimate(TEXT), estimate(&TEXT.replace("clients = 1\n", "clients = 1\nscan = true\n")));
+    // Two labels read 4 tables of 1M rows, of 240 bytes each, at 300 MB/s.
+    assert_eq!(warm.0.abs_diff(cold.0).as_millis(), 6613);
+    assert_eq!((warm.1, warm.2), (cold.1, cold.2));
 }
 
 #[test]
