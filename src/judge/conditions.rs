@@ -134,7 +134,7 @@ conditions! {
     "data" Noted Differing All |s| own_data(s);
     "server host" Measurement Differing All |s| Some(&s.server.host);
     "server hostname" Noted Differing All |s| s.variable("hostname");
-    "datadir" Noted Differing All |s| s.variable("datadir").map(without_made);
+    "datadir" Noted Differing All |s| datadir(s);
     "innodb_data_home_dir" Noted Differing All |s| place(s, "innodb_data_home_dir");
     "innodb_log_group_home_dir" Noted Differing All |s| place(s, "innodb_log_group_home_dir");
     "innodb_undo_directory" Noted Differing All |s| place(s, "innodb_undo_directory");
@@ -519,9 +519,19 @@ fn place(step: &Summary, name: &str) -> Option<String> {
     Some(without_made(place.strip_prefix(datadir).unwrap_or(place).trim_start_matches("./")))
 }
 
-/// Returns whether loadgen made the server, for this run alone.
+/// Returns whether loadgen made the server, for this run alone: its data or its pid file is in a sandbox.
 pub(crate) fn is_private(step: &Summary) -> bool {
-    step.variable("datadir").is_some_and(|dir| without_made(dir) != dir)
+    ["datadir", "pid_file"].iter().any(|name| step.variable(name).is_some_and(is_made))
+}
+
+/// Returns the data directory; None for data that loadgen keeps for its own server: each program has a directory there.
+fn datadir(step: &Summary) -> Option<String> {
+    let dir = step.variable("datadir")?;
+    (is_made(dir) || !is_private(step)).then(|| without_made(dir))
+}
+
+fn is_made(path: &str) -> bool {
+    without_made(path) != path
 }
 
 /// Shows a path without the number of a sandbox's own directory.

@@ -41,19 +41,22 @@ impl Page {
         self.sheets.iter().filter(|sheet| sheet.visible_columns().next().is_some())
     }
 
-    pub(super) fn in_full(&self) -> Vec<String> {
-        [&self.notes[..], &self.conditions.full, &self.below].concat()
+    /// Returns what is said below a page; what the next one has, too, is said there.
+    pub(super) fn in_full(&self, next: Option<&Page>) -> Vec<String> {
+        let all = |page: &Page| [&page.notes[..], &page.conditions.full, &page.below].concat();
+        new_lines(all(self), &next.map_or_else(Vec::new, all))
     }
 
-    /// Returns what is said below a page in short: what the next one has, too, is said there.
+    /// Returns the same in short.
     pub(super) fn in_short(&self, next: Option<&Page>) -> Vec<String> {
-        let new = |line: &&String| {
-            let later =
-                |next: &Page| next.below.contains(line) || next.conditions.short.contains(line);
-            !next.is_some_and(later)
-        };
-        self.below.iter().chain(&self.conditions.short).filter(new).cloned().collect()
+        let all = |page: &Page| [&page.below[..], &page.conditions.short].concat();
+        new_lines(all(self), &next.map_or_else(Vec::new, all))
     }
+}
+
+fn new_lines(mut lines: Vec<String>, next: &[String]) -> Vec<String> {
+    lines.retain(|line| !next.contains(line));
+    lines
 }
 
 pub(crate) fn records(pages: &[Page]) -> Vec<Map<String, Json>> {

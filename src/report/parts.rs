@@ -34,7 +34,7 @@ impl Parts {
     pub(crate) fn keep(self, summary: &mut Summary) {
         // A note tells how well the rate of such a step is known.
         if !self.timelines && !summary.is_warned(Code::TooShort) {
-            summary.timeline = Vec::new();
+            summary.shorten_timeline();
         }
         summary.transactions.iter_mut().for_each(|of| leave_histograms_out(&mut of.latency));
         let Latency { service, response, wait, failed, by_statement, by_kind, .. } =

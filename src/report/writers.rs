@@ -21,9 +21,10 @@ pub(crate) fn write(
 ) -> String {
     let each = |one: &dyn Fn(&Page, &[String]) -> Vec<String>| {
         let text = |(at, page): (usize, &Page)| {
+            let next = pages.get(at + 1);
             let below = match notes {
-                Notes::All => page.in_full(),
-                Notes::Brief | Notes::Later => page.in_short(pages.get(at + 1)),
+                Notes::All => page.in_full(next),
+                Notes::Brief | Notes::Later => page.in_short(next),
             };
             one(page, &below).join("\n") + "\n"
         };
@@ -144,7 +145,7 @@ fn plain(value: &PageValue) -> String {
 
 fn json(pages: &[Page], layout: &str) -> String {
     let rows = records(pages);
-    let table = |of: &Page| json!({"title": of.title, "notes": of.in_full()});
+    let table = |of: &Page| json!({"title": of.title, "notes": of.in_full(None)});
     let tables: Vec<Json> = pages.iter().map(table).collect();
     pretty(&json!({"schema": SCHEMA, "layout": layout, "rows": rows, "tables": tables}))
 }

@@ -970,8 +970,8 @@ impl Summary {
         let covered_s = self.covered_s(first_s).filter(|_| is_known)?;
         let lead_s = covered_s - self.measured_s;
         let counted = |phase| self.timeline.iter().filter(move |entry| entry.phase == phase);
-        let is_whole =
-            counted(Phase::Measure).map(|entry| entry.ops).sum::<u64>() == self.totals.ops;
+        let measured_ops = counted(Phase::Measure).map(|entry| entry.ops);
+        let is_whole = measured_ops.fold(0, u64::saturating_add) == self.totals.ops;
         let lead = match lead_s > 0.0 {
             true if is_whole && counted(Phase::Warmup).next().is_some() => {
                 self.ops_between(-lead_s, 0.0)
@@ -981,6 +981,28 @@ impl Summary {
         };
         let ops = self.measured_s * self.totals.tps + lead;
         (ops > 0.0).then(|| cost / ops)
+    }
+
+    /// Leaves what [`Self::per_op`] takes from the timeline: the intervals near the start of the window, where the
+    /// first readings are, and one of all later ops.
+    pub(crate) fn shorten_timeline(&mut self) {
+        const NEAR_S: f64 = 10.0;
+        let timeline = &mut self.timeline;
+        timeline.retain(|entry| entry.phase != Phase::Drain);
+        let window = timeline.iter().position(|entry| entry.phase == Phase::Measure);
+        let Some(window) = window else { return *timeline = Vec::new() };
+        let start_s = timeline[window].start_s;
+        let is_far = |entry: &Interval| entry.start_s > start_s + NEAR_S;
+        let far =
+            timeline.iter().skip(window).position(is_far).map_or(timeline.len(), |n| window + n);
+        let later = timeline.split_off(far).into_iter().reduce(|all, entry| Interval {
+            length_s: entry.start_s + entry.length_s - all.start_s,
+            ops: all.ops.saturating_add(entry.ops),
+            ..all
+        });
+        timeline.extend(later);
+        timeline.retain(|entry| entry.start_s + entry.length_s > start_s - NEAR_S);
+        timeline.shrink_to_fit();
     }
 
     /// Returns the server's counters over the window; None if they were not read, or were reset meanwhile.
@@ -1039,6 +1061,39 @@ mod tests {
     use crate::terms::finding;
 
     const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs");
+
+    #[test]
+    fn a_cost_an_op_is_the_same_when_the_timeline_is_shortened() {
+        let entry = |at: u32| {
+            let (at_s, ops) = (f64::from(at), 50 + u64::from(at * at % 37));
+            match at {
+                0..20 => Interval::counted(Phase::Warmup, at_s, ops),
+                20..80 => Interval::counted(Phase::Measure, at_s, ops),
+                _ => Interval::counted(Phase::Drain, at_s, ops),
+            }
+        };
+        let mut whole = Summary { measured_s: 60.0, ..Summary::default() };
+        whole.timeline = (0..82).map(entry).collect();
+        whole.totals.ops = whole.timeline[20..80].iter().map(|entry| entry.ops).sum();
+        whole.totals.tps = whole.totals.ops as f64 / whole.measured_s;
+        for warmup_s in [20.0, 0.0] {
+            whole.plan.warmup_s = warmup_s;
+            let mut short = whole.clone();
+            short.shorten_timeline();
+            assert_eq!(
+                short.timeline.len(),
+                22,
+                "10 on each side, the one at the edge, and the rest"
+            );
+            for first_s in [-9.5, -2.25, -0.25, 0.0, 0.5, 8.75] {
+                let cost = |step: &Summary| step.per_op(1000.0, first_s);
+                assert_eq!(cost(&short), cost(&whole), "{warmup_s} {first_s}");
+                let mut none = whole.clone();
+                none.timeline = Vec::new();
+                assert!(warmup_s == 0.0 || first_s == 0.0 || cost(&none) != cost(&whole));
+            }
+        }
+    }
 
     #[test]
     fn a_cost_is_divided_by_the_ops_that_were_done_when_the_lead_was_slower_than_the_window() {

@@ -570,6 +570,25 @@ fn a_log_in_another_place_is_noted_and_one_that_moved_with_its_server_is_not() {
 }
 
 #[test]
+fn data_that_loadgen_keeps_for_each_program_are_no_difference() {
+    let of = |order: u32, label: &str, pid_file: &str| {
+        let mut step = step(order, label, 8, 100.0);
+        let datadir = format!("/srv/loadgen-data/x/{label}/data/");
+        for (name, value) in [("datadir", &*datadir), ("pid_file", pid_file)] {
+            step.server.variables.insert(name.to_owned(), value.to_owned());
+        }
+        step
+    };
+    let notes = |pid_files: [&str; 2]| {
+        notes(&[of(0, "5.6", pid_files[0]), of(1, "9.7", pid_files[1])]).expect("a report")
+    };
+    let own = notes(["/tmp/loadgen-0123456789abcdef/pid", "/tmp/loadgen-fedcba9876543210/pid"]);
+    assert!(!own.contains("datadir"), "{own}");
+    let others = notes(["/run/a.pid", "/run/b.pid"]);
+    assert!(others.contains("datadir"), "{others}");
+}
+
+#[test]
 fn the_name_of_an_option_begins_no_line_of_its_own() {
     let mut step = sound();
     step.workload.options.insert("x\nerror: y".to_owned(), 7);
