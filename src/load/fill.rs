@@ -238,9 +238,10 @@ impl Filling {
             locked(&self.so_far).indexing -= 1;
         }
         let at = format!("finishing {name}");
-        // The index on k is smaller, but it is newer than the transactions of the other connections. The server
-        // would look each of its entries up in the primary key: minutes of random reads.
-        let sql = format!("SELECT COUNT(*), MIN(id), MAX(id) FROM {named} FORCE INDEX (PRIMARY)");
+        // The server scans the smallest index, which is the one on k. But that is newer than the transactions of other
+        // connections: it would look each entry up in the primary key, which takes minutes of random reads.
+        let hint = if self.tables.len() > 1 { " FORCE INDEX (PRIMARY)" } else { "" };
+        let sql = format!("SELECT COUNT(*), MIN(id), MAX(id) FROM {named}{hint}");
         locked(&self.so_far).counting += 1;
         let row = rows::<3>(&mut session, &sql).await.doing(&at)?.pop().unwrap_or_default();
         locked(&self.so_far).counting -= 1;
