@@ -519,15 +519,19 @@ fn place(step: &Summary, name: &str) -> Option<String> {
     Some(without_made(place.strip_prefix(datadir).unwrap_or(place).trim_start_matches("./")))
 }
 
-/// Returns whether loadgen made the server, for this run alone: its data or its pid file is in a sandbox.
+/// Returns whether loadgen started the server: its data or its pid file is in a sandbox.
 pub(crate) fn is_private(step: &Summary) -> bool {
     ["datadir", "pid_file"].iter().any(|name| step.variable(name).is_some_and(is_made))
 }
 
-/// Returns the data directory; None for data that loadgen keeps for its own server: each program has a directory there.
+/// Returns the data directory. Of data that loadgen keeps (`PLACE/KEPT/PROGRAM/data/`) the place is enough: each
+/// label and program has a directory there.
 fn datadir(step: &Summary) -> Option<String> {
     let dir = step.variable("datadir")?;
-    (is_made(dir) || !is_private(step)).then(|| without_made(dir))
+    if is_made(dir) || !is_private(step) {
+        return Some(without_made(dir));
+    }
+    dir.trim_end_matches('/').rsplitn(4, '/').nth(3).map(str::to_owned)
 }
 
 fn is_made(path: &str) -> bool {

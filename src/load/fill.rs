@@ -239,7 +239,8 @@ impl Filling {
         }
         let at = format!("finishing {name}");
         // The server scans the smallest index, which is the one on k. But that is newer than the transactions of other
-        // connections: it would look each entry up in the primary key, which takes minutes of random reads.
+        // connections: it would look each entry up in the primary key, which takes minutes of random reads. With one
+        // table no other connection fills by then.
         let hint = if self.tables.len() > 1 { " FORCE INDEX (PRIMARY)" } else { "" };
         let sql = format!("SELECT COUNT(*), MIN(id), MAX(id) FROM {named}{hint}");
         locked(&self.so_far).counting += 1;

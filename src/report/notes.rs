@@ -314,7 +314,7 @@ const IDENTITY: [(&str, &str); 5] = [
 ];
 
 /// Finds several servers under one label, of which no setting tells: two containers of one version. A profile
-/// starts its servers itself, and a private one is new at each start.
+/// starts its servers itself, and a sandbox has another port and place at each start.
 fn several_servers(line: &LabelRow) -> Vec<Difference> {
     let steps = line.steps().filter(|step| step.experiment.is_none() && !judge::is_private(step));
     let differing = |(variable, name): (&str, &str)| {

@@ -378,8 +378,8 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Writes the copy to the disk: its pages would be written beside the measurement. The kernel shares blocks if
-    /// the file system can.
+    /// Writes the copy to the disk: its pages would else be written beside the measurement. The kernel shares blocks
+    /// if the file system can.
     fn copy_file(&mut self, from: &Path, to: &Path) -> Result<()> {
         let failed = |e| self.failed(from, e);
         let (mut source, mut target) =
@@ -394,12 +394,12 @@ impl Copying<'_> {
                 ));
             }
             let mut part = (&mut source).take(COPIED_AT_ONCE);
-            let copied =
-                io::copy(&mut part, &mut target).and_then(|n| target.sync_data().map(|()| n));
-            match copied.map_err(|e| self.failed(from, e))? {
-                0 => return Ok(()),
-                n => self.add(n),
+            let copied = io::copy(&mut part, &mut target).map_err(|e| self.failed(from, e))?;
+            if copied == 0 {
+                return Ok(());
             }
+            target.sync_data().map_err(|e| self.failed(from, e))?;
+            self.add(copied);
         }
     }
 

@@ -983,26 +983,25 @@ impl Summary {
         (ops > 0.0).then(|| cost / ops)
     }
 
-    /// Leaves what [`Self::per_op`] takes from the timeline: the intervals near the start of the window, where the
-    /// first readings are, and one of all later ops.
+    /// Leaves what [`Self::per_op`] takes from the timeline: the intervals between the first readings and the start
+    /// of the window, and one of all later ops.
     pub(crate) fn shorten_timeline(&mut self) {
         const NEAR_S: f64 = 10.0;
-        let timeline = &mut self.timeline;
-        timeline.retain(|entry| entry.phase != Phase::Drain);
-        let window = timeline.iter().position(|entry| entry.phase == Phase::Measure);
-        let Some(window) = window else { return *timeline = Vec::new() };
-        let start_s = timeline[window].start_s;
-        let is_far = |entry: &Interval| entry.start_s > start_s + NEAR_S;
-        let far =
-            timeline.iter().skip(window).position(is_far).map_or(timeline.len(), |n| window + n);
-        let later = timeline.split_off(far).into_iter().reduce(|all, entry| Interval {
+        let status = self.server.status.as_ref().map(|status| status.first_s);
+        let probed = self.server.probed.as_ref().map(|probed| probed.first_s);
+        let near_s = status.into_iter().chain(probed).map(f64::abs).fold(NEAR_S, f64::max);
+        let timeline = std::mem::take(&mut self.timeline);
+        let of = |phase| timeline.iter().filter(move |entry| entry.phase == phase).cloned();
+        let Some(start_s) = of(Phase::Measure).next().map(|entry| entry.start_s) else { return };
+        let is_near = |entry: &Interval| entry.start_s + entry.length_s > start_s - near_s;
+        let (near, later): (Vec<_>, Vec<_>) =
+            of(Phase::Measure).partition(|entry| entry.start_s <= start_s + near_s);
+        let later = later.into_iter().reduce(|all, entry| Interval {
             length_s: entry.start_s + entry.length_s - all.start_s,
             ops: all.ops.saturating_add(entry.ops),
             ..all
         });
-        timeline.extend(later);
-        timeline.retain(|entry| entry.start_s + entry.length_s > start_s - NEAR_S);
-        timeline.shrink_to_fit();
+        self.timeline = of(Phase::Warmup).filter(is_near).chain(near).chain(later).collect();
     }
 
     /// Returns the server's counters over the window; None if they were not read, or were reset meanwhile.
@@ -1085,7 +1084,12 @@ mod tests {
                 22,
                 "10 on each side, the one at the edge, and the rest"
             );
-            for first_s in [-9.5, -2.25, -0.25, 0.0, 0.5, 8.75] {
+            for first_s in [-14.5, -9.5, -2.25, -0.25, 0.0, 0.5, 8.75, 12.5] {
+                let probed = Probed { first_s, ..Probed::default() };
+                whole.server.probed = Some(probed);
+                let mut short = whole.clone();
+                short.shorten_timeline();
+                assert!(short.timeline.len() < 31, "{first_s}");
                 let cost = |step: &Summary| step.per_op(1000.0, first_s);
                 assert_eq!(cost(&short), cost(&whole), "{warmup_s} {first_s}");
                 let mut none = whole.clone();

@@ -570,21 +570,24 @@ fn a_log_in_another_place_is_noted_and_one_that_moved_with_its_server_is_not() {
 }
 
 #[test]
-fn data_that_loadgen_keeps_for_each_program_are_no_difference() {
-    let of = |order: u32, label: &str, pid_file: &str| {
-        let mut step = step(order, label, 8, 100.0);
-        let datadir = format!("/srv/loadgen-data/x/{label}/data/");
-        for (name, value) in [("datadir", &*datadir), ("pid_file", pid_file)] {
-            step.server.variables.insert(name.to_owned(), value.to_owned());
-        }
-        step
+fn data_that_loadgen_keeps_are_noted_when_they_are_in_another_place() {
+    let notes = |dirs: [&str; 2], pid_files: [&str; 2]| {
+        let of = |at: usize| {
+            let mut step = step(at as u32, ["5.6", "9.7"][at], 8, 100.0);
+            for (name, value) in [("datadir", dirs[at]), ("pid_file", pid_files[at])] {
+                step.server.variables.insert(name.to_owned(), value.to_owned());
+            }
+            step
+        };
+        notes(&[of(0), of(1)]).expect("a report")
     };
-    let notes = |pid_files: [&str; 2]| {
-        notes(&[of(0, "5.6", pid_files[0]), of(1, "9.7", pid_files[1])]).expect("a report")
-    };
-    let own = notes(["/tmp/loadgen-0123456789abcdef/pid", "/tmp/loadgen-fedcba9876543210/pid"]);
-    assert!(!own.contains("datadir"), "{own}");
-    let others = notes(["/run/a.pid", "/run/b.pid"]);
+    let own = ["/tmp/loadgen-0123456789abcdef/pid", "/tmp/loadgen-fedcba9876543210/pid"];
+    let there = ["/srv/kept-16k/5.6/data/", "/srv/kept-4k/9.7/data/"];
+    let same = notes(there, own);
+    assert!(!same.contains("datadir"), "{same}");
+    let moved = notes(["/srv/kept/5.6/data/", "/nvme/kept/9.7/data/"], own);
+    assert!(moved.contains("datadir /nvme instead of /srv"), "{moved}");
+    let others = notes(there, ["/run/a.pid", "/run/b.pid"]);
     assert!(others.contains("datadir"), "{others}");
 }
 
