@@ -54,7 +54,7 @@ def watch(pid):
 
 
 class Turn:
-    """One run of one program: what it printed and what it cost."""
+    """One run of one program: what it printed, what it complained of, and what it cost."""
 
     def __init__(self, argv, core=None):
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -71,8 +71,9 @@ class Turn:
             out.seek(0)
             err.seek(0)
             self.printed = out.read().decode(errors="replace")
-            said = err.read().decode(errors="replace") + self.printed
+            self.complained = err.read().decode(errors="replace")
         if process.returncode != 0:
+            said = self.complained + self.printed
             tail = "\n".join(said.strip().splitlines()[-8:])
             raise Failed(f"{' '.join(argv)}: status {process.returncode}\n{tail}")
         self.cpu_s = usage.ru_utime + usage.ru_stime

@@ -1,57 +1,23 @@
-"""The two measurements of scripts/bench-hosts, and the rank that repeats what another one said."""
+"""The measurement of scripts/bench-hosts, and the rank that repeats what another one said."""
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-RATE_MIN = 0.99
-CPU_MAX = 1.03
 CORE_MAX = 0.25
 RSS_MAX_MIB = 200
-CLIENTS = [8, 64, 256]
 # Clients of each recorded rank.
 EACH = 256
 
 
 def sweep(loadgen, port, out, words):
-    """Runs a sweep; returns its summaries."""
+    """Runs a sweep."""
     base = [loadgen, "point-select", "-h", "127.0.0.1", "-P", port, "-u", "x", "--no-defaults"]
     command = base + ["--tables", "8", "--quiet", "--out", str(out)] + words
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    return [json.loads(path.read_text()) for path in sorted(out.glob("*.json"))]
-
-
-def compare(loadgen, port, work, pairs):
-    """Two ranks of one thread against two threads of one process, each first in every other pair."""
-    hosts = ["--hosts", "a,b", "--host-command", "env AT={host}", "--host-program", loadgen]
-    ways = {"process": ["--engine-threads", "2"], "ranks": [*hosts, "--engine-threads", "1"]}
-    missed = False
-    print("| clients | two ranks by one process, rate | CPU an operation | marks | result |")
-    print("| ------: | -----------------------------: | ---------------: | ----- | ------ |")
-    for clients in CLIENTS:
-        rates, costs = [], []
-        for pair in range(pairs):
-            step = {}
-            for way in sorted(ways, reverse=pair % 2 == 1):
-                out = work / f"{clients}-{pair}-{way}"
-                words = ["--clients", str(clients), "--warmup", "1s", "--time", "3s"]
-                step[way] = sweep(loadgen, port, out, words + ways[way])[0]
-            rates.append(step["ranks"]["totals"]["qps"] / step["process"]["totals"]["qps"])
-            costs.append(step["ranks"]["client"]["us_per_op"] / step["process"]["client"]["us_per_op"])
-            print(f"{clients} clients, pair {pair + 1}: {rates[-1]:.3f}", file=sys.stderr)
-        rate, cost = statistics.median(rates), statistics.median(costs)
-        well = rate >= RATE_MIN and cost <= CPU_MAX
-        missed |= not well
-        print(
-            f"| {clients} | {rate:.3f} [{min(rates):.2f}..{max(rates):.2f}]"
-            f" | {cost:.3f} [{min(costs):.2f}..{max(costs):.2f}]"
-            f" | ≥ {RATE_MIN}, ≤ {CPU_MAX} | {'ok' if well else 'MISSED'} |"
-        )
-    return missed
 
 
 def record(loadgen, port, work):
@@ -101,7 +67,7 @@ def lead(loadgen, port, work, ranks):
     cores = (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0])
     peak = max(sample[2] for sample in samples)
     well = cores <= CORE_MAX and peak <= RSS_MAX_MIB
-    print(f"\n{len(step['hosts'])} ranks of {EACH} clients each, which repeat a recorded one:\n")
+    print(f"{len(step['hosts'])} ranks of {EACH} clients each, which repeat a recorded one:\n")
     print("| cores of rank 0 in the window | peak MiB | its CPU s in all | marks | result |")
     print("| ----------------------------: | -------: | ---------------: | ----- | ------ |")
     print(
@@ -177,11 +143,8 @@ def main(words):
     if words[0] == "repeat":
         repeat(words[1])
         return
-    loadgen, port, work, pairs, ranks = words
-    work = Path(work)
-    missed = compare(loadgen, port, work, int(pairs)) if int(pairs) else False
-    missed |= lead(loadgen, port, work, int(ranks)) if int(ranks) else False
-    sys.exit(1 if missed else 0)
+    loadgen, port, work, ranks = words
+    sys.exit(1 if lead(loadgen, port, Path(work), int(ranks)) else 0)
 
 
 if __name__ == "__main__":
