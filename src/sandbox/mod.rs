@@ -7,11 +7,10 @@
 //! Everything is in one directory that only this user reads. A keeper process removes it however loadgen ends.
 //! The settings are the server's defaults, except limits of connections and statements, and the user's options.
 
+mod copying;
 mod keeper;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +22,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid};
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use self::copying::{LEFT_BEHIND, copy};
 use self::keeper::{Keeper, cannot};
 use crate::error::{Error, Kind, Result};
 use crate::mysql::{Address, Asked, ConnectOptions, Failure, ServerLink, Session, rows};
@@ -43,10 +43,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// The longest path of a Unix socket in bytes, without its terminating zero.
 const SOCKET_PATH_MAX: usize = 107;
-
-/// Files that a start must not inherit: the list of cached pages, which servers from MySQL 5.7 and MariaDB
-/// 10.2 on read again, and the server's identity.
-const LEFT_BEHIND: [&str; 2] = ["ib_buffer_pool", "auto.cnf"];
 
 #[derive(Debug, Clone, Default)]
 pub struct Spec {
@@ -245,10 +241,7 @@ impl Sandbox {
             DataDir::Filled(_) => {}
             DataDir::CopyOf(from) => {
                 (start.say)(&format!("sandbox: copying the data of {}", from.display()));
-                let (bytes, copied, noted) = (count_bytes(from), 0, Instant::now());
-                let Start { say, interrupted, .. } = &mut start;
-                Copying { to: &data, bytes, copied, noted, say: *say, interrupted: *interrupted }
-                    .copy(from, &data)?;
+                copy(from, &data, start.say, start.interrupted)?;
             }
             DataDir::Own | DataDir::New(_) => {
                 (start.say)(&format!("sandbox: initialising {program_version}"));
@@ -345,88 +338,6 @@ impl Directory {
 
 fn path_option(name: &str, path: &Path) -> OsString {
     [name.as_ref(), path.as_os_str()].into_iter().collect()
-}
-
-/// Bytes that are copied between two looks at an interruption.
-const COPIED_AT_ONCE: u64 = 128 << 20;
-const COPY_NOTED_EVERY: Duration = Duration::from_secs(10);
-
-/// A copy of a data directory that no server uses.
-struct Copying<'a> {
-    to: &'a Path,
-    bytes: u64,
-    copied: u64,
-    noted: Instant,
-    say: &'a mut dyn FnMut(&str),
-    interrupted: &'a dyn Fn() -> bool,
-}
-
-impl Copying<'_> {
-    fn copy(&mut self, from: &Path, to: &Path) -> Result<()> {
-        for entry in fs::read_dir(from).map_err(|e| self.failed(from, e))? {
-            let entry = entry.map_err(|e| self.failed(from, e))?;
-            let (path, name) = (entry.path(), entry.file_name());
-            let kind = entry.file_type().map_err(|e| self.failed(&path, e))?;
-            let target = to.join(&name);
-            if kind.is_dir() {
-                fs::create_dir(&target).map_err(|e| self.failed(&path, e))?;
-                self.copy(&path, &target)?;
-            } else if kind.is_file() && !LEFT_BEHIND.iter().any(|left| name == *left) {
-                self.copy_file(&path, &target)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the copy to the disk: its pages would else be written beside the measurement. The kernel shares blocks
-    /// if the file system can.
-    fn copy_file(&mut self, from: &Path, to: &Path) -> Result<()> {
-        let failed = |e| self.failed(from, e);
-        let (mut source, mut target) =
-            (File::open(from).map_err(failed)?, File::create(to).map_err(failed)?);
-        let permissions = source.metadata().map_err(failed)?.permissions();
-        target.set_permissions(permissions).map_err(failed)?;
-        loop {
-            if (self.interrupted)() {
-                return Err(Error::new(
-                    Kind::Interrupted,
-                    "interrupted: sandbox: copying its data",
-                ));
-            }
-            let mut part = (&mut source).take(COPIED_AT_ONCE);
-            let copied = io::copy(&mut part, &mut target).map_err(|e| self.failed(from, e))?;
-            if copied == 0 {
-                return Ok(());
-            }
-            target.sync_data().map_err(|e| self.failed(from, e))?;
-            self.add(copied);
-        }
-    }
-
-    fn add(&mut self, bytes: u64) {
-        self.copied += bytes;
-        if self.noted.elapsed() >= COPY_NOTED_EVERY {
-            self.noted = Instant::now();
-            let [copied, bytes] = [self.copied, self.bytes].map(|bytes| bytes as f64 / 1e9);
-            (self.say)(&format!("sandbox: copied {copied:.1} of {bytes:.1} GB"));
-        }
-    }
-
-    fn failed(&self, path: &Path, e: io::Error) -> Error {
-        cannot(&format!("copy {} to {}", path.display(), self.to.display()))(e)
-            .hint("TMPDIR names another place for sandboxes")
-    }
-}
-
-/// Adds up the files of a directory; what cannot be read counts nothing.
-fn count_bytes(dir: &Path) -> u64 {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let size = |entry: fs::DirEntry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => count_bytes(&entry.path()),
-        Ok(metadata) if metadata.is_file() => metadata.len(),
-        _ => 0,
-    };
-    entries.map(size).sum()
 }
 
 const TELLS_WITHIN: Duration = Duration::from_secs(30);
@@ -890,41 +801,6 @@ mod tests {
         let (mut say, interrupted) = (|_: &str| {}, || false);
         let start = Start::test(&mut say, &interrupted);
         assert_eq!(start.arguments(Vec::new(), |_| true)[0], "--no-defaults");
-    }
-
-    #[test]
-    fn the_whole_tree_is_copied_but_for_what_a_start_must_not_inherit() {
-        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        fs::create_dir(from.path().join("sbtest")).unwrap();
-        for name in ["ibdata1", "sbtest/sbtest1.ibd", "ib_buffer_pool", "auto.cnf"] {
-            fs::write(from.path().join(name), name).unwrap();
-        }
-        let stop = Cell::new(false);
-        let (said, interrupted) = (Cell::new(0), || stop.get());
-        let mut say = |text: &str| {
-            assert_eq!(text, "sandbox: copied 0.0 of 0.0 GB");
-            said.set(said.get() + 1);
-        };
-        let long_ago =
-            Instant::now().checked_sub(COPY_NOTED_EVERY).expect("the host runs since then");
-        let mut copying = Copying {
-            to: to.path(),
-            bytes: count_bytes(from.path()),
-            copied: 0,
-            noted: long_ago,
-            say: &mut say,
-            interrupted: &interrupted,
-        };
-        assert_eq!(copying.bytes, 47);
-        copying.copy(from.path(), to.path()).unwrap();
-        assert_eq!(said.get(), 1, "one line in ten seconds");
-        let text = |name: &str| fs::read_to_string(to.path().join(name)).unwrap_or_default();
-        assert_eq!(text("sbtest/sbtest1.ibd"), "sbtest/sbtest1.ibd");
-        assert_eq!((text("ibdata1").as_str(), text("ib_buffer_pool").as_str()), ("ibdata1", ""));
-        stop.set(true);
-        let file = from.path().join("ibdata1");
-        let error = copying.copy_file(&file, &to.path().join("ibdata1")).unwrap_err();
-        assert_eq!(error.kind(), Kind::Interrupted);
     }
 
     const HELP: &str = "\

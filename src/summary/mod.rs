@@ -8,6 +8,7 @@
 mod files;
 mod imported;
 mod parts;
+mod timeline;
 mod verify;
 mod warning;
 
@@ -951,16 +952,7 @@ impl Summary {
     /// Counts the ops between two times, in seconds from the window's start, by the timeline; takes a part of
     /// a cut interval.
     pub(crate) fn ops_between(&self, from_s: f64, to_s: f64) -> f64 {
-        let before_end = || self.timeline.iter().filter(|entry| entry.phase != Phase::Drain);
-        let mut measured = before_end().filter(|entry| entry.phase == Phase::Measure);
-        let origin = measured.next().map_or(0.0, |entry| entry.start_s);
-        let overlap = |entry: &Interval| {
-            let from = (entry.start_s - origin).max(from_s);
-            let to = (entry.start_s - origin + entry.length_s).min(to_s);
-            ((to - from) / entry.length_s).clamp(0.0, 1.0)
-        };
-        let lasting = before_end().filter(|entry| entry.length_s > 0.0);
-        lasting.map(|entry| entry.ops as f64 * overlap(entry)).sum()
+        timeline::count_ops_between(&self.timeline, from_s, to_s)
     }
 
     /// Divides a cost between two readings by the measured ops in that time. The work of groups beside is in it:
@@ -990,18 +982,7 @@ impl Summary {
         let status = self.server.status.as_ref().map(|status| status.first_s);
         let probed = self.server.probed.as_ref().map(|probed| probed.first_s);
         let near_s = status.into_iter().chain(probed).map(f64::abs).fold(NEAR_S, f64::max);
-        let timeline = std::mem::take(&mut self.timeline);
-        let of = |phase| timeline.iter().filter(move |entry| entry.phase == phase).cloned();
-        let Some(start_s) = of(Phase::Measure).next().map(|entry| entry.start_s) else { return };
-        let is_near = |entry: &Interval| entry.start_s + entry.length_s > start_s - near_s;
-        let (near, later): (Vec<_>, Vec<_>) =
-            of(Phase::Measure).partition(|entry| entry.start_s <= start_s + near_s);
-        let later = later.into_iter().reduce(|all, entry| Interval {
-            length_s: entry.start_s + entry.length_s - all.start_s,
-            ops: all.ops.saturating_add(entry.ops),
-            ..all
-        });
-        self.timeline = of(Phase::Warmup).filter(is_near).chain(near).chain(later).collect();
+        self.timeline = timeline::shorten(&self.timeline, near_s);
     }
 
     /// Returns the server's counters over the window; None if they were not read, or were reset meanwhile.
