@@ -1058,13 +1058,6 @@ mod tests {
         whole.totals.tps = whole.totals.ops as f64 / whole.measured_s;
         for warmup_s in [20.0, 0.0] {
             whole.plan.warmup_s = warmup_s;
-            let mut short = whole.clone();
-            short.shorten_timeline();
-            assert_eq!(
-                short.timeline.len(),
-                22,
-                "10 on each side, the one at the edge, and the rest"
-            );
             for first_s in [-14.5, -9.5, -2.25, -0.25, 0.0, 0.5, 8.75, 12.5] {
                 let probed = Probed { first_s, ..Probed::default() };
                 whole.server.probed = Some(probed);
