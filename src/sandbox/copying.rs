@@ -27,7 +27,7 @@ pub(super) fn copy(
     Copying { to, bytes, copied: 0, noted, say, interrupted }.copy_tree(from, to)
 }
 
-/// A copy of a data directory that no server uses.
+/// A copy under way, and how far it is.
 struct Copying<'a> {
     to: &'a Path,
     bytes: u64,
@@ -75,11 +75,11 @@ impl Copying<'_> {
                 return Ok(());
             }
             target.sync_data().map_err(|e| self.failed(from, e))?;
-            self.add(copied);
+            self.count_copied(copied);
         }
     }
 
-    fn add(&mut self, bytes: u64) {
+    fn count_copied(&mut self, bytes: u64) {
         self.copied += bytes;
         if self.noted.elapsed() >= COPY_NOTED_EVERY {
             self.noted = Instant::now();
