@@ -133,7 +133,7 @@ pub(crate) struct RecheckArgs {
     #[arg(long = "baseline", alias = "base", value_name = "LABEL")]
     pub base: Option<String>,
 
-    /// The label that is compared [default: all others]
+    /// The label that is compared; only it and the baseline run again [default: all others]
     #[arg(long, value_name = "LABEL")]
     pub new: Option<String>,
 

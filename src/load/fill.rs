@@ -280,7 +280,7 @@ impl Filling {
             beside += &format!("; counting the rows of {}", counted(counting, "table"));
         }
         if filled < self.total() {
-            return format!("filling: {}{beside}", throughput.text("rows"));
+            return format!("filling: {}{beside}", throughput.text("rows", !beside.is_empty()));
         }
         let (tables, seconds) = (self.tables.len(), began.elapsed().as_secs());
         format!("filled; {finished} of {tables} tables ready, {seconds} s{beside}")
@@ -494,8 +494,9 @@ impl Throughput {
         }
     }
 
-    /// Describes progress: `1.23M of 1.60M rows (76 %), 212k rows/s, 2 s left`.
-    pub(super) fn text(&self, what: &str) -> String {
+    /// Describes progress: `1.23M of 1.60M rows (76 %), 212k rows/s, 2 s left`. Without the rate if there is none while
+    /// all connections do `other` work.
+    pub(super) fn text(&self, what: &str, other: bool) -> String {
         let ends = self.seen.front().zip(self.seen.back());
         let ((begin, from), (end, rows)) = ends.expect("it begins with one");
         let rate = rate(rows.saturating_sub(*from), end.duration_since(*begin));
@@ -505,12 +506,12 @@ impl Throughput {
             missing if rate > 0.0 => format!(", {} left", span(missing as f64 / rate)),
             _ => ", standing still".to_owned(),
         };
-        format!(
-            "{} of {} {what} ({percent} %), {} {what}/s{left}",
-            short(*rows as f64),
-            short(self.total as f64),
-            short_rate(rate)
-        )
+        let (rows, total) = (short(*rows as f64), short(self.total as f64));
+        let so_far = format!("{rows} of {total} {what} ({percent} %)");
+        if other && rate <= 0.0 {
+            return so_far;
+        }
+        format!("{so_far}, {} {what}/s{left}", short_rate(rate))
     }
 }
 
@@ -796,20 +797,24 @@ mod throughput_tests {
             let rows = if second <= 10 { second * 100 } else { 1000 + (second - 10) * 1000 };
             throughput.at(start + Duration::from_secs(second), rows);
         }
-        assert_eq!(throughput.text("rows"), "11.0k of 100k rows (11 %), 1.00k rows/s, 89 s left");
+        assert_eq!(
+            throughput.text("rows", false),
+            "11.0k of 100k rows (11 %), 1.00k rows/s, 89 s left"
+        );
         assert!(throughput.seen.len() <= 12);
         throughput.at(start + Duration::from_secs(21), 100_000);
         assert!(
-            throughput.text("rows").starts_with("100k of 100k rows (100 %)"),
+            throughput.text("rows", false).starts_with("100k of 100k rows (100 %)"),
             "{}",
-            throughput.text("rows")
+            throughput.text("rows", false)
         );
-        assert!(!throughput.text("rows").contains("left"));
+        assert!(!throughput.text("rows", false).contains("left"));
     }
 
     #[test]
     fn a_rate_of_nothing_yet_is_no_division_by_zero() {
         let throughput = Throughput::new(10, Instant::now());
-        assert_eq!(throughput.text("rows"), "0 of 10 rows (0 %), 0 rows/s, standing still");
+        assert_eq!(throughput.text("rows", false), "0 of 10 rows (0 %), 0 rows/s, standing still");
+        assert_eq!(throughput.text("rows", true), "0 of 10 rows (0 %)");
     }
 }

@@ -395,7 +395,7 @@ async fn show(counts: Arc<Counters>, spec: LoadSpec, length: Option<u64>, progre
         let of_dump = format!("{} rows, {per_s} rows/s", short(rows as f64));
         let text = throughput.as_mut().map(|throughput| {
             throughput.at(Instant::now(), if what == "rows" { rows } else { taken });
-            throughput.text(what)
+            throughput.text(what, false)
         });
         let line = joined([(what == "bytes").then_some(of_dump), text], "; ");
         progress.update(|| format!("loading: {}", line.unwrap_or_default()));

@@ -78,7 +78,9 @@ impl Dump {
             loop {
                 tokio::time::sleep(LOOK).await;
                 throughput.at(Instant::now(), read.load(Ordering::Relaxed));
-                progress.update(|| format!("checking {}: {}", self.name, throughput.text("bytes")));
+                progress.update(|| {
+                    format!("checking {}: {}", self.name, throughput.text("bytes", false))
+                });
             }
         };
         let checked = tokio::select! {

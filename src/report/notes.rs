@@ -178,8 +178,10 @@ impl<'a> Known<'a> {
 /// share are notes without places.
 fn differing_row(line: &LabelRow, reference: &Reference) -> Vec<Note> {
     let (mut differences, unknown) = against(line, reference);
+    let is_other_schema = differences.iter().any(|(d, _)| d.name == SCHEMA);
+    differences.retain(|(d, _)| !(is_other_schema && d.name.starts_with(SCHEMA_SIZE)));
     let one_sided = |d: &Difference| d.first == ABSENT || d.second == ABSENT;
-    let last = |name: &str| name.starts_with("performance_schema_") || BUILD.contains(&name);
+    let last = |name: &str| name.starts_with(SCHEMA_SIZE) || BUILD.contains(&name);
     // Settings that both have, and that follow from no other, come first.
     differences.sort_by_key(|(d, _)| d.weight == Weight::Server && (one_sided(d) || last(&d.name)));
     let other_version = differences.iter().any(|(d, _)| d.name == "version");
@@ -522,16 +524,18 @@ pub(crate) fn codes(table: &WorkloadTable, lines: &[usize], column: &Cell) -> St
 
 const SPOKEN: [&str; 3] = ["statements", "transport", "TLS"];
 
+/// Without the schema, the sizes that it would have are others, or not there.
+const SCHEMA: &str = "performance_schema";
+const SCHEMA_SIZE: &str = "performance_schema_";
+
 /// Settings that the first has not, but for those that follow from others; and how the second was spoken to.
 pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
     let mut differences = judge::differences_in(&SPOKEN, first, second);
     differences.extend(judge::fingerprint_differences(&first.server, &second.server));
-    // Without the schema, the sizes that it would have are others, or not there.
-    let schema = differences.iter().any(|d| d.name == "performance_schema");
+    let is_other_schema = differences.iter().any(|d| d.name == SCHEMA);
     differences.retain(|d| {
         let name = d.name.as_str();
-        let follows = schema && name.starts_with("performance_schema_") || BUILD.contains(&name);
-        !follows
+        !(is_other_schema && name.starts_with(SCHEMA_SIZE) || BUILD.contains(&name))
     });
     differences
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use super::forecast::Forecast;
+use super::forecast::{Forecast, PlannedStep};
 use super::scripts::run_steps;
 use super::servers::size_sandbox;
 use super::slo::{Slo, check_window, describe_search};
@@ -73,7 +73,8 @@ impl MeasureRequest<'_> {
     fn forecast(&self, servers: usize) -> Forecast {
         let Job::Sweep(plan) = self.job else { return Forecast::default() };
         let steps = plan.count_steps() as usize * servers * usize::from(self.slo.is_empty());
-        Forecast::new(std::iter::repeat_n(plan.step_time(), steps))
+        let planned = PlannedStep { step: plan.step_time(), ..PlannedStep::default() };
+        Forecast::new(std::iter::repeat_n(planned, steps))
     }
 
     fn steps(&self) -> Vec<Step> {

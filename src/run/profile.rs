@@ -10,8 +10,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::forecast::Forecast;
+use super::forecast::{Forecast, PlannedStep};
 use super::in_profile::InProfile;
 use super::openmetrics::Exporter;
 use super::scripts::{
@@ -38,6 +39,7 @@ use crate::plan::value::{Names, REPEATS_MAX};
 use crate::plan::{Plan, Step};
 use crate::progress::{Progress, say};
 use crate::report::{self, Format, Layout, Metric, Notes, Options};
+use crate::sandbox::count_bytes;
 use crate::stop::{Stop, unless_stopped};
 use crate::summary::{self, Loaded, Outcome, Store, Summary, claim};
 use crate::terms::{self, Choice as _};
@@ -104,7 +106,7 @@ pub(crate) fn run(
     }
     let wanted = |cell: &Cell| !earlier.done.contains_key(&cell.key);
     if list {
-        return print_data(&experiment.list(wanted));
+        return print_data(&experiment.list(wanted, count_bytes));
     }
     let (todo, total) = (experiment.legs(wanted), experiment.cells.len());
     let left = experiment.cells.iter().filter(|cell| wanted(cell)).count();
@@ -380,8 +382,7 @@ impl<'a> Legs<'a> {
         }
         let mut errors = Vec::new();
         let of = legs.iter().map(|leg| leg.cells.len() as u32).sum();
-        let cells = legs.iter().flat_map(|leg| &leg.cells);
-        self.forecast = Forecast::new(cells.map(|at| self.experiment.step_time(*at)));
+        self.forecast = forecast(self.experiment, legs);
         let mut place = 0;
         for leg in legs {
             let placed = |at: &usize| {
@@ -424,7 +425,7 @@ impl<'a> Legs<'a> {
 
     fn run_leg(&mut self, leg: &CellGroup, steps: &[Step], earlier: &mut Earlier) -> Result<()> {
         self.servers.stop.check()?;
-        let experiment = self.experiment;
+        let (began, experiment) = (Instant::now(), self.experiment);
         let (subject, part) = (&experiment.subjects[leg.subject], &experiment.parts[leg.part]);
         let own = &subject.server;
         let preparer = part.script.as_ref().and_then(|script| Preparer::new(script, self.reader));
@@ -464,6 +465,9 @@ impl<'a> Legs<'a> {
         let (offset, pid, scaled) = (self.offset, server.pid(), None);
         let in_profile =
             InProfile { experiment, leg, written_by, offset, subject, part, pid, scaled, last };
+        if let Some(first) = steps.first() {
+            self.forecast.learn_preparing(first.place, began.elapsed());
+        }
         let mut measuring = Steps {
             facts: JobFacts {
                 label: Some(subject.label.clone()),
@@ -491,6 +495,17 @@ impl<'a> Legs<'a> {
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
         ended.map_err(|error| error.instead(FORCE, REFILL))
     }
+}
+
+fn forecast(experiment: &Experiment, legs: &[CellGroup]) -> Forecast {
+    let estimate = experiment.estimate(legs, count_bytes);
+    let planned = legs.iter().zip(&estimate.legs).flat_map(|(leg, estimated)| {
+        leg.cells.iter().enumerate().map(|(n, at)| PlannedStep {
+            preparing: if n == 0 { estimated.preparing } else { Duration::ZERO },
+            step: experiment.step_time(*at),
+        })
+    });
+    Forecast::new(planned)
 }
 
 /// Refuses scripts that the other hosts of the clients cannot run.

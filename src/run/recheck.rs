@@ -296,11 +296,16 @@ impl RecheckRun<'_> {
         let (base, others) = self.choose_labels(&steps)?;
         if let Some((new, others)) = others.split_first() {
             let (new, others) = (new.clone(), others.to_vec());
+            let base = base.clone();
             let question = Question { base, new, others, ..self.args.question.clone() };
             doubts.extend(compare(&steps, &question)?.open);
         }
         let options = Options { metric: self.args.question.metric, ..Options::default() };
         doubts.extend(doubtful(&steps, &options, self.args.spread_max)?);
+        if let Some(new) = &self.args.new {
+            // Other labels were not asked about.
+            doubts.retain(|doubt| doubt.labels.iter().all(|label| [&base, new].contains(&label)));
+        }
         Ok(doubts)
     }
 

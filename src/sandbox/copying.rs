@@ -95,7 +95,7 @@ impl Copying<'_> {
 }
 
 /// Adds up the files of a directory; what cannot be read counts nothing.
-fn count_bytes(dir: &Path) -> u64 {
+pub(crate) fn count_bytes(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let size = |entry: fs::DirEntry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => count_bytes(&entry.path()),

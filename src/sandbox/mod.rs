@@ -22,6 +22,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid};
 use socket2::{Domain, SockAddr, Socket, Type};
 
+pub(crate) use self::copying::count_bytes;
 use self::copying::{LEFT_BEHIND, copy};
 use self::keeper::{Keeper, cannot};
 use crate::error::{Error, Kind, Result};

@@ -180,6 +180,24 @@ fn labels_whose_server_had_other_overheads_or_encryption_say_so() {
 }
 
 #[test]
+fn sizes_that_follow_from_the_performance_schema_are_no_other_settings() {
+    let mut steps = [step(0, "a", 8, 1.0), step(1, "b", 8, 1.0)];
+    for (step, size) in steps.iter_mut().zip(["-1", "10000"]) {
+        let name = "performance_schema_digests_size".to_owned();
+        step.server.variables.insert(name, size.to_owned());
+    }
+    let note = "* other settings: performance_schema_digests_size 10000 instead of -1 (b); ";
+    assert!(plain(&steps).contains(note), "{}", plain(&steps));
+    steps[1].server.variables.insert("performance_schema".to_owned(), "ON".to_owned());
+    let text = plain(&steps);
+    assert!(
+        text.contains("* other overheads: performance schema ON instead of OFF (b); "),
+        "{text}"
+    );
+    assert!(!text.contains("digests_size"), "{text}");
+}
+
+#[test]
 fn labels_that_started_from_another_state_say_so() {
     let mut other = step(1, "b", 8, 1.0);
     let before =

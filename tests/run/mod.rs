@@ -748,6 +748,35 @@ fn gates_and_recheck_know_of_steps_when_these_did_not_complete() {
     assert!(fails(&whole), "{}", whole.stderr);
 }
 
+#[test]
+fn recheck_of_two_labels_leaves_a_third_alone() {
+    let server = common::sandbox(&common::local(), &[]);
+    common::query(&server, "CREATE DATABASE IF NOT EXISTS sbtest");
+    let url = format!("mysql://root@localhost/sbtest?socket={}", server.socket.display());
+    let labels: String =
+        ["a", "b", "c"].map(|name| format!("[[server]]\nlabel='{name}'\nurl='{url}'\n")).concat();
+    let place = Place::new(&format!(
+        "name = 'abc'\n{labels}[tables]\nrows = 1000\n\
+         [[run]]\nworkload = 'point-select'\nclients = 1\nops = 200\nrepeat = 2\n"
+    ));
+    place.run("").assert_code(0);
+    let listed = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["recheck", "results", "--profile", "p.toml", "--list"])
+            // No two runs are this near.
+            .args(["--spread-max", "0.0001%"])
+            .args(words)
+            .current_dir(place.0.path())
+            .output()
+            .expect("the program runs");
+        let listed = Ended::of(&output);
+        listed.assert_code(0);
+        ["a", "b", "c"].map(|label| listed.stdout.contains(&format!("  {label}: 2 repeats")))
+    };
+    assert_eq!(listed(&[]), [true; 3]);
+    assert_eq!(listed(&["--new", "b"]), [true, true, false]);
+}
+
 /// Two labels of one server that runs all the time: only the order tells them apart.
 #[test]
 fn labels_are_interleaved_gated_and_measured_again_where_they_are_in_doubt() {

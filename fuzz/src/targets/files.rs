@@ -37,7 +37,7 @@ pub(crate) fn profile(bytes: &[u8]) {
         overrides.programs = programs;
         match experiment::build(&profile, &overrides) {
             Ok(experiment) => {
-                let list = experiment.list(|_| true);
+                let list = experiment.list(|_| true, |_| 0);
                 assert!(list.ends_with('\n'));
             }
             Err(error) => harmless(&error.render()),

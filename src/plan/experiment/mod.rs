@@ -5,46 +5,28 @@
 //! ```
 
 mod build;
+mod estimate;
 #[cfg(test)]
 mod tests;
 
 pub use build::build;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
-use std::mem::replace;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::knobs::{InsertMode, LoadSource, LoadSpec, SuiteSpec};
-use super::profile::{Command, Data, Expect, Profile, RepeatOrder, Sandbox, Server, Setting};
+use super::knobs::{LoadSource, LoadSpec, SuiteSpec};
+use super::profile::{Command, Data, Expect, Profile, RepeatOrder, Server, Setting};
 use super::script::{ScriptData, ScriptIdentity, ScriptPart};
 use super::value::{self, Clients, Scale};
-use super::{Plan, Step, StopAt, defaults, seconds_of, shuffle, units};
+use super::{Plan, Step, StopAt, defaults, shuffle, units};
 use crate::error::{Error, Result, line};
-use crate::terms::{self, Gate, Warm};
+use crate::terms::{self, Gate};
 use crate::workload::random::{mix, name_part, seed_of};
 use crate::workload::{self, Schema};
-
-/// Bytes of a row with its indexes, and rows a second of a fill: from 1M rows on a small machine.
-const SBTEST: (u64, f64) = (240, 100_000.0);
-const PHPTEST: (u64, f64) = (330, 50_000.0);
-/// Smallest size of a table's file.
-const TABLE_BYTES: u64 = 8_000_000;
-/// Size of a server's system tables and logs.
-const SERVER_BYTES: u64 = 200_000_000;
-/// Rows a second of INSERTs of one row each.
-const SINGLE_ROWS_A_SECOND: f64 = 8000.0;
-/// Bytes a second of a copy of a data directory, or of a read of all its rows.
-const COPY_BYTES_A_SECOND: f64 = 300_000_000.0;
-const START: Duration = Duration::from_secs(8);
-const AROUND_STEP: Duration = Duration::from_secs(1);
-/// Ops a second of a small server.
-const OPS_A_SECOND: f64 = 5000.0;
-/// Assumed time of an external command.
-const TEST: Duration = Duration::from_mins(1);
 
 /// Flags beside a profile.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -473,45 +455,12 @@ pub(crate) fn is_current(key: &str) -> bool {
 }
 
 impl Experiment {
-    fn estimate(&self, wanted: impl Fn(&Cell) -> bool) -> (Duration, Duration, u64) {
-        let (mut preparing, mut measuring) = (Duration::ZERO, Duration::ZERO);
-        // Bytes of kept data by place, and the peak of temporary data.
-        let (mut kept, mut passing) = (BTreeMap::<String, u64>::new(), 0);
-        for leg in self.legs(wanted) {
-            let subject = &self.subjects[leg.subject];
-            let (bytes, fill, each) = guess(&self.parts[leg.part]);
-            let whole = bytes + SERVER_BYTES;
-            // Labels of one server may share its tables. A copy is removed with its label: its peak counts.
-            let dir_text = |dir: &Path| dir.display().to_string();
-            let (place, stays, passes) = match subject.server.sandbox.as_ref().map(Sandbox::data) {
-                None => (Some("a server that is there".to_owned()), bytes, 0),
-                Some(Data::ThrowAway) => (None, 0, whole),
-                Some(Data::Keep(dir)) => (Some(dir_text(dir)), whole, 0),
-                Some(Data::Copied) => (Some(format!("label {}", subject.label)), 1, 2 * whole),
-                Some(Data::CopyOf(dir)) => (Some(dir_text(dir)), whole, whole),
-            };
-            let copied = place.is_some() && passes > 0;
-            let new = place.map_or(leg.fresh, |place| {
-                let bytes_kept = kept.entry(place).or_default();
-                replace(bytes_kept, stays.max(*bytes_kept)) < stays
-            });
-            // A warm pool takes a read of all rows.
-            let once = seconds_of(bytes as f64 / COPY_BYTES_A_SECOND);
-            let plan = self.parts[leg.part].plan();
-            let warms = plan.is_some_and(|plan| plan.before.warm == Warm::Pool);
-            let filling = fill + START * u32::from(copied);
-            let times =
-                [(leg.fresh, START), (new, filling), (leg.fresh && copied, once), (warms, once)];
-            for (takes, time) in times {
-                preparing += time * u32::from(takes);
-            }
-            passing = passes.max(passing);
-            measuring += each * leg.cells.len() as u32;
-        }
-        (preparing, measuring, kept.into_values().fold(passing, u64::saturating_add))
-    }
-
-    pub fn list(&self, wanted: impl Fn(&Cell) -> bool + Copy) -> String {
+    /// Lists the steps; `stored` as in [`Experiment::estimate`].
+    pub fn list(
+        &self,
+        wanted: impl Fn(&Cell) -> bool + Copy,
+        stored: impl Fn(&Path) -> u64,
+    ) -> String {
         let mut text = String::new();
         let mut put = |name: &str, value: &str| text += &format!("{name:<10} {}\n", line(value));
         let profile = &self.profile;
@@ -570,47 +519,8 @@ impl Experiment {
         } else {
             ""
         };
-        let (preparing, measuring, disk) = self.estimate(wanted);
-        let [preparing, measuring] = [preparing, measuring].map(about);
-        let (paces, copied) = ([SBTEST.1, PHPTEST.1], COPY_BYTES_A_SECOND / 1e6);
-        let [sbtest, phptest] = paces.map(|pace| units::count(pace as u64));
-        text += &format!(
-            "estimate   {preparing} to prepare and start, {measuring} to measure; {:.1} GB on disk{unknown}\n\
-             assumed    {} ({}) bytes a row of sbtest (phptest), {sbtest} ({phptest}) rows/s filled, \
-             {copied} MB/s copied or read\n",
-            disk as f64 / 1e9,
-            SBTEST.0,
-            PHPTEST.0,
-        );
+        text += &estimate::describe(&self.estimate(&self.legs(wanted), stored), unknown);
         text
-    }
-}
-
-fn guess(part: &RunSpec) -> (u64, Duration, Duration) {
-    let bytes = |tables: u32, rows: u64, row: u64| {
-        let of_one = rows.saturating_mul(row).saturating_add(TABLE_BYTES);
-        of_one.saturating_mul(tables.into())
-    };
-    let time = |n: u32, rows: u64, pace: f64| seconds_of(f64::from(n) * rows as f64 / pace);
-    match &part.what {
-        What::Sweep(plan, Dataset { schema, tables, rows, .. }) => {
-            let (row, pace) = if *schema == Schema::Phptest { PHPTEST } else { SBTEST };
-            let window = match plan.stop {
-                StopAt::Time(time) => time,
-                StopAt::Ops(ops) => seconds_of(ops as f64 / OPS_A_SECOND),
-            };
-            let each = plan.warmup + AROUND_STEP + window;
-            (bytes(*tables, *rows, row), time(*tables, *rows, pace), each)
-        }
-        What::Load(LoadSpec {
-            tables, source: LoadSource::Generated { rows, .. }, insert, ..
-        }) => {
-            let single = *insert == InsertMode::Single;
-            let pace = if single { SINGLE_ROWS_A_SECOND } else { SBTEST.1 };
-            (bytes(*tables, *rows, SBTEST.0), Duration::ZERO, time(*tables, *rows, pace))
-        }
-        What::Load(_) => (0, Duration::ZERO, TEST),
-        What::Suite(suite) => (0, Duration::ZERO, TEST * suite.tests.len() as u32),
     }
 }
 
@@ -665,12 +575,4 @@ fn describe(part: &RunSpec, has_step: impl Fn(&u32) -> bool) -> String {
     };
     let (keys, mode) = (plan.distribution, plan.statements);
     format!("{tables}, clients {clients}, warm-up {warmup}, window {window}, {keys}, {mode}")
-}
-
-fn about(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 0..120 => format!("{seconds}s"),
-        seconds @ 120..7200 => format!("{}m", seconds.div_ceil(60)),
-        _ => format!("{:.1}h", time.as_secs_f64() / 3600.0),
-    }
 }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::estimate::{Estimate, LegEstimate};
 use super::*;
 use crate::plan::StopAt;
 use crate::plan::profile::{Data, Measured, Profile, Sandbox, shipped};
@@ -326,7 +327,7 @@ fn options_that_no_workload_has_are_refused_and_only_picks() {
     let some = experiment(TEXT, &Overrides { only: only.into(), ..overrides() });
     assert_eq!((some.cells.len(), some.all.len()), (2, 14));
 
-    let list = some.list(|_| true);
+    let list = some.list(|_| true, |_| 0);
     let count = |head: &str| list.lines().filter(|line| line.starts_with(head)).count();
     assert_eq!((count("label "), count("run "), count("step ")), (1, 1, 2), "{list}");
     assert!(list.contains("update-index: 4 tables of 1M rows, clients 4, warm-up"), "{list}");
@@ -351,12 +352,37 @@ fn only_takes_a_workload_as_the_profile_spells_it() {
 
 #[test]
 fn an_estimate_has_the_time_that_reads_all_rows() {
-    let estimate = |text: &str| experiment(text, &overrides()).estimate(|_| true);
+    let estimate = |text: &str| {
+        let experiment = experiment(text, &overrides());
+        experiment.estimate(&experiment.legs(|_| true), |_| 0)
+    };
     let (cold, warm) =
         (estimate(TEXT), estimate(&TEXT.replace("clients = 1\n", "clients = 1\nscan = true\n")));
+    let sum = |estimate: &Estimate, time: fn(&LegEstimate) -> Duration| -> Duration {
+        estimate.legs.iter().map(time).sum()
+    };
     // Two labels read 4 tables of 1M rows, of 240 bytes each, at 300 MB/s.
-    assert_eq!(warm.0.abs_diff(cold.0).as_millis(), 6613);
-    assert_eq!((warm.1, warm.2), (cold.1, cold.2));
+    let [reads_cold, reads_warm] = [&cold, &warm].map(|of| sum(of, |leg| leg.warming).as_millis());
+    assert_eq!(reads_warm - reads_cold, 6613);
+    for time in [|leg: &LegEstimate| leg.preparing, |leg: &LegEstimate| leg.measuring] {
+        assert_eq!(sum(&cold, time), sum(&warm, time));
+    }
+    assert_eq!(cold.disk_bytes, warm.disk_bytes);
+}
+
+#[test]
+fn data_that_is_there_is_not_filled_again() {
+    let text = include_str!("../../../profiles/io-bound-point-select.toml");
+    let experiment = experiment(text, &overrides());
+    let legs = experiment.legs(|_| true);
+    let preparing = |stored: fn(&Path) -> u64| -> Vec<u64> {
+        let of = experiment.estimate(&legs, stored);
+        of.legs.iter().map(|leg| leg.preparing.as_secs()).collect()
+    };
+    // 128M rows at 100,000 a second, once for each kind of checksum.
+    assert_eq!(preparing(|_| 0), [1288, 1288, 8, 8, 8]);
+    assert_eq!(preparing(|_| 20_000_000_000), [1288, 1288, 8, 8, 8], "half of it is there");
+    assert_eq!(preparing(|_| 30_000_000_000), [8; 5]);
 }
 
 #[test]
@@ -380,7 +406,7 @@ fn the_profiles_that_are_shipped_are_sound() {
         assert_eq!(path.file_stem().and_then(|s| s.to_str()), Some(profile.name.as_str()));
         assert!(text.starts_with("# ") && text.contains("\n# Needs: "), "{}", path.display());
         let experiment = build(&profile, &overrides()).expect("an experiment");
-        assert!(experiment.list(|_| true).contains("\nestimate "));
+        assert!(experiment.list(|_| true, |_| 0).contains("\nestimate "));
     }
     assert_eq!(seen, 10);
 }
