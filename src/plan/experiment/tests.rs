@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::time::Duration;
 
 use super::estimate::{Estimate, LegEstimate};
@@ -387,7 +388,7 @@ fn data_that_is_there_is_not_filled_again() {
 
 #[test]
 fn the_profiles_that_are_shipped_are_sound() {
-    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
     let mut seen = 0;
     for entry in std::fs::read_dir(dir).expect("profiles") {
         let path = entry.expect("an entry").path();
