@@ -525,8 +525,8 @@ pub(crate) fn codes(table: &WorkloadTable, lines: &[usize], column: &Cell) -> St
 const SPOKEN: [&str; 3] = ["statements", "transport", "TLS"];
 
 /// Without the schema, the sizes that it would have are others, or not there.
-const SCHEMA: &str = "performance_schema";
-const SCHEMA_SIZE: &str = "performance_schema_";
+pub(super) const SCHEMA: &str = "performance_schema";
+pub(super) const SCHEMA_SIZE: &str = "performance_schema_";
 
 /// Settings that the first has not, but for those that follow from others; and how the second was spoken to.
 pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::distinct::{Distinct, entry};
 use super::note::{MARK, Note};
-use super::notes::{DURABILITY, FOLLOWING};
+use super::notes::{DURABILITY, FOLLOWING, SCHEMA, SCHEMA_SIZE};
 use super::options::Notes;
 use super::table::WorkloadTable;
 use crate::error::clip;
@@ -34,8 +34,6 @@ const IMPORTANT: [&str; 12] = [
     "performance_schema",
     "version",
 ];
-/// A variable whose sizes differ with it.
-const SCHEMA: &str = "performance_schema";
 
 pub(crate) struct Short {
     pub(crate) lines: Vec<String>,
@@ -133,7 +131,7 @@ fn is_in_labels(table: &WorkloadTable, note: &Note, name: &str, by_schema: bool)
         let is_there = |label: &str| label.split(' ').any(|word| word.starts_with(&names));
         note.places.keys().all(|line| is_there(table.lines[*line].label))
     };
-    in_label(name) || by_schema && name != SCHEMA && name.starts_with(SCHEMA)
+    in_label(name) || by_schema && name.starts_with(SCHEMA_SIZE)
 }
 
 fn has_binary_log(step: &Summary) -> bool {

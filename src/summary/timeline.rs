@@ -16,7 +16,7 @@ pub(super) fn count_ops_between(timeline: &[Interval], from_s: f64, to_s: f64) -
     lasting.map(|entry| entry.ops as f64 * overlap(entry)).sum()
 }
 
-/// Leaves the intervals so near the start of the window, and one of all later ops of the window.
+/// Keeps the intervals within `near_s` seconds of the window's start, and merges those of the window that are later.
 pub(super) fn shorten(timeline: &[Interval], near_s: f64) -> Vec<Interval> {
     let of = |phase| timeline.iter().filter(move |entry| entry.phase == phase).cloned();
     let Some(start_s) = of(Phase::Measure).next().map(|entry| entry.start_s) else {

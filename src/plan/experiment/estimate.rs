@@ -39,7 +39,6 @@ pub(crate) struct Estimate {
     pub disk_bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct LegEstimate {
     /// Start of the server, fill, copy.
     pub preparing: Duration,
@@ -49,8 +48,8 @@ pub(crate) struct LegEstimate {
 }
 
 impl Experiment {
-    /// Estimates what the legs take. `stored` returns the bytes in a directory of kept data, so that nobody waits for
-    /// a fill that is done.
+    /// Estimates what the legs take. `stored` returns the bytes in a directory of kept data: a fill that is done takes
+    /// no time.
     pub(crate) fn estimate(&self, legs: &[CellGroup], stored: impl Fn(&Path) -> u64) -> Estimate {
         // Bytes of kept data by place, and the peak of temporary data.
         let (mut kept, mut passing) = (BTreeMap::<String, u64>::new(), 0);
