@@ -11,7 +11,8 @@ use crate::plan::{StopAt, units};
 use crate::terms;
 
 impl Experiment {
-    /// Lists the steps; `stored` as in [`Experiment::estimate`].
+    /// Lists the steps, the disk they need, and the time they take. `stored` returns the bytes in a directory of kept data:
+    /// a fill that is done takes no time.
     pub fn list(
         &self,
         wanted: impl Fn(&Cell) -> bool + Copy,
