@@ -12,6 +12,7 @@ use crate::hosts::{ClientHosts, Launched, Token, Wanted, find};
 use crate::mysql::Env;
 use crate::observe::require_descriptors;
 use crate::plan::defaults;
+use crate::plan::units::parse_percent;
 use crate::plan::value::Length;
 use crate::progress::{Progress, say, wipe};
 use crate::run::Invocation;
@@ -99,6 +100,10 @@ pub(crate) struct ClientArgs {
     #[arg(long, value_name = "PORT", value_parser = parse_listen)]
     pub openmetrics: Option<SocketAddr>,
 
+    /// Measure a step again, three times at most, if other programs and the hypervisor used more of a host's CPU
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    pub others_max: Option<f64>,
+
     #[command(flatten)]
     pub hosts: HostArgs,
 
@@ -122,8 +127,16 @@ impl ClientArgs {
     ) -> Result<Invocation<'a>> {
         let hosts = self.ranks.wanted(self.hosts)?;
         let (progress, calibration) = (display.progress(), self.calibration);
-        let openmetrics = self.openmetrics;
-        Ok(Invocation { progress, stop, out, calibration, hosts, openmetrics, exporter: None })
+        Ok(Invocation {
+            progress,
+            stop,
+            out,
+            calibration,
+            hosts,
+            openmetrics: self.openmetrics,
+            exporter: None,
+            others_max: self.others_max,
+        })
     }
 }
 

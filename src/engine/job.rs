@@ -443,7 +443,7 @@ impl Job {
     }
 
     /// A client's key stream. It depends on everything but the label: another label repeats it,
-    /// another step or phase on the same warm server does not.
+    /// another step, try or phase on the same warm server does not.
     pub(crate) fn stream(&self, client: u32, measured: bool) -> Stream {
         Stream::new(seed_of(&self.seed_parts(client, measured)))
     }
@@ -456,7 +456,7 @@ impl Job {
             u64::from(client),
             u64::from(self.step.clients),
             self.step.rate.map_or(0, f64::to_bits),
-            u64::from(self.step.repeat),
+            u64::from(self.step.repeat) + (u64::from(self.step.attempt.saturating_sub(1)) << 32),
             u64::from(measured),
         ]
     }

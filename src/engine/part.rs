@@ -260,6 +260,7 @@ mod tests {
                 clients: 8,
                 rate: Some(0.1 + 0.2),
                 repeat: 1,
+                attempt: 1,
                 search: None,
             });
             let order = PartOrder {

@@ -586,6 +586,16 @@ mod tests {
 
     const M: Ns = 60_000_000_000;
     const MINUTE: StepWindow = StepWindow { start: 0, end: M, early: false, last: M };
+    const STEP: Step = Step {
+        number: 1,
+        place: 1,
+        of: 1,
+        clients: 64,
+        rate: None,
+        repeat: 1,
+        attempt: 1,
+        search: None,
+    };
 
     fn intervals() -> Vec<RecordedInterval> {
         let second = 1_000_000_000;
@@ -608,8 +618,7 @@ mod tests {
     #[test]
     fn a_line_has_everything_of_its_intervals() {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
-        let step =
-            Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1, search: None };
+        let step = Step { number: 12, place: 2, of: 6, ..STEP };
         let mut line = LiveLine::new(&plan, &step, None);
         assert_eq!(line.opening(3), "[2/6] point-select 64 clients: opened 3 of 64 connections");
         let hosts =
@@ -626,8 +635,7 @@ mod tests {
     #[test]
     fn a_terminal_has_the_numbers_in_the_table_and_the_time_of_all_steps() {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
-        let step =
-            Step { number: 12, place: 2, of: 6, clients: 64, rate: None, repeat: 1, search: None };
+        let step = Step { number: 12, place: 2, of: 6, ..STEP };
         let mut line = LiveLine::new(&plan, &step, Some(Duration::from_mins(4)));
         line.add(0, &intervals()[..2]);
         let state = line.state(MINUTE);
@@ -642,9 +650,7 @@ mod tests {
     #[test]
     fn a_percentile_of_few_ops_is_no_number() {
         let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
-        let step =
-            Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1, search: None };
-        let mut line = LiveLine::new(&plan, &step, None);
+        let mut line = LiveLine::new(&plan, &STEP, None);
         // The second second has 500 ops.
         line.add(0, &intervals()[1..2]);
         assert_eq!(line.state(MINUTE).cells[1..3], ["0.500", "-"], "too few beyond p99");
@@ -653,9 +659,7 @@ mod tests {
     #[test]
     fn ops_show_how_many_are_done() {
         let plan = a_plan(0, 64, StopAt::Ops(9000));
-        let step =
-            Step { number: 1, place: 1, of: 1, clients: 64, rate: None, repeat: 1, search: None };
-        let mut line = LiveLine::new(&plan, &step, None);
+        let mut line = LiveLine::new(&plan, &STEP, None);
         line.add(0, &intervals()[..1]);
         assert!(line.state(MINUTE).line.contains("1000 of 9000"));
     }

@@ -13,6 +13,7 @@ pub(crate) use conditions::{
     by_knowledge, conditions, differences, differences_in, fingerprint_differences, is_private,
     known_of, of_hosts, unknown,
 };
+pub(crate) use verdict::used_by_others;
 pub(crate) use warnings::{
     changed_after, changed_when, in_debt, is_another, left, levels_in_words, no_result,
 };

@@ -134,6 +134,12 @@ fn held(step: &Summary, share: &Share) -> Option<Found> {
 
 /// Looks at a server's host that is not this one, where that could be looked at.
 fn on_the_server(step: &Summary) -> Option<Vec<Finding>> {
+    let (other, steal) = others_on_the_server(step)?;
+    Some(taken(other, Some(steal), "the server's host"))
+}
+
+/// Returns the parts of the cores of a server's host of its own that other programs and the hypervisor had.
+fn others_on_the_server(step: &Summary) -> Option<(Option<f64>, f64)> {
     let probed = step.server.probed.as_ref().filter(|_| !step.client.same_host)?;
     let host = probed.host.as_ref()?;
     let all_s = host.user_s + host.sys_s + host.iowait_s + host.idle_s + host.steal_s;
@@ -143,7 +149,21 @@ fn on_the_server(step: &Summary) -> Option<Vec<Finding>> {
     let programs_s = host.irq_s.map(|irq_s| host.user_s + host.sys_s - irq_s);
     let other = programs_s.zip(probed.process.as_ref());
     let other = other.map(|(all, server)| (all - server.user_s - server.sys_s) / all_s);
-    Some(taken(other, Some(host.steal_s / all_s), "the server's host"))
+    Some((other, host.steal_s / all_s))
+}
+
+/// Returns the part of a host's cores that other programs and the hypervisor had, of the client's and the server's
+/// hosts the largest; None where it is known of none.
+pub(crate) fn used_by_others(step: &Summary) -> Option<f64> {
+    let hosts = step.hosts.iter().filter_map(|host| host.share.as_ref());
+    let of_clients =
+        step.client.share.iter().chain(hosts).map(|share| (share.other_load, share.steal));
+    let of_server = others_on_the_server(step).map(|(other, steal)| (other, Some(steal)));
+    let known = of_clients.chain(of_server).filter_map(|(other, steal)| match (other, steal) {
+        (None, None) => None,
+        (other, steal) => Some(other.unwrap_or(0.0).max(0.0) + steal.unwrap_or(0.0)),
+    });
+    known.reduce(f64::max)
 }
 
 fn waits(step: &Summary, share: &Share) -> Option<Found> {

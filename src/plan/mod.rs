@@ -184,6 +184,8 @@ pub struct Step {
     /// Ops a second over all clients; None in a closed loop.
     pub rate: Option<f64>,
     pub repeat: u32,
+    /// Number of the try, from 1.
+    pub attempt: u32,
     /// Number of its search for a rate, from 1.
     pub search: Option<u32>,
 }
@@ -191,6 +193,12 @@ pub struct Step {
 impl Step {
     pub(crate) fn cell(&self) -> Cell {
         Cell::new(self.clients, self.rate)
+    }
+
+    /// Returns its number, and that of the try from the second on: `7`, `7.2`.
+    pub(crate) fn name(&self) -> String {
+        let Step { number, attempt, .. } = self;
+        if *attempt > 1 { format!("{number}.{attempt}") } else { number.to_string() }
     }
 }
 
@@ -220,6 +228,7 @@ impl Plan {
             clients,
             rate,
             repeat,
+            attempt: 1,
             search: None,
         };
         (1..).zip(cells).map(step).collect()

@@ -88,7 +88,10 @@ fn findings(table: &WorkloadTable, line: &LabelRow, costs: bool) -> Vec<(Cell, F
         findings.map(move |finding| (cell, finding)).collect::<Vec<_>>()
     };
     let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)));
-    line.runs.iter().flat_map(of_run).chain(line.left_out.iter().map(left_out)).collect()
+    let retried =
+        |step: &&Summary| Some((step.cell(), finding!(MeasuredAgain, judge::used_by_others(step)?)));
+    let of_runs = line.runs.iter().flat_map(of_run).chain(line.left_out.iter().map(left_out));
+    of_runs.chain(line.retried.iter().filter_map(retried)).collect()
 }
 
 fn places_in_words(table: &WorkloadTable, places: &BTreeMap<usize, BTreeSet<Cell>>) -> String {

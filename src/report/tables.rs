@@ -82,7 +82,11 @@ fn label_row<'a>(label: &'a str, runs: &[Run<'a>], options: &Options) -> Result<
 
 /// Adds the steps that count and those that do not: of invocations that clash the newest counts.
 fn add_steps<'a>(row: &mut LabelRow<'a>, all: &[&'a Summary], options: &Options) -> Result<()> {
-    let counts = |step: &&Summary| options.partial || step.outcome == Outcome::Completed;
+    let counts = |step: &&Summary| match step.outcome {
+        Outcome::Completed => true,
+        Outcome::Retried => options.partial && !is_replaced(step, all),
+        _ => options.partial,
+    };
     let newest = all.last().expect("a label has steps").run_id.as_str();
     let lenient = !options.latest && !options.strict;
     row.clashing = if lenient { clashing(all, newest, counts)? } else { 0 };
@@ -100,8 +104,17 @@ fn add_steps<'a>(row: &mut LabelRow<'a>, all: &[&'a Summary], options: &Options)
     row.clashes = if row.clashing > 0 { list_clashes(all, &steps) } else { Vec::new() };
     let (steps, left_out): (Vec<_>, Vec<_>) = steps.into_iter().partition(counts);
     row.runs = steps.into_iter().map(Run::Measured).collect();
-    row.left_out = left_out;
+    (row.retried, row.left_out) = left_out.into_iter().partition(|step| is_replaced(step, all));
     Ok(())
+}
+
+/// Returns whether a later try of a step was measured, among steps by time. A run that is interrupted between two
+/// tries may go on later.
+fn is_replaced(step: &Summary, all: &[&Summary]) -> bool {
+    let of = |step: &Summary| (step.cell(), step.plan.repeat_index);
+    let mut later = all.iter().rev().take_while(|other| !std::ptr::eq(**other, step));
+    step.outcome == Outcome::Retried
+        && later.any(|other| other.run_id == step.run_id && of(other) == of(step))
 }
 
 fn list_clashes(all: &[&Summary], kept: &[&Summary]) -> Vec<Difference> {

@@ -92,7 +92,7 @@ impl InProfile<'_> {
             at: command.at.0,
             words: command.run.iter().map(|word| self.fill(word, step)).collect(),
             asked: command_key(command),
-            output: format!("{run_id}-{}_command{n}.txt", step.number),
+            output: format!("{run_id}-{}_command{n}.txt", step.name()),
         });
         filled.collect()
     }
@@ -123,8 +123,9 @@ impl InProfile<'_> {
         };
         found.extend(written.map(|written| finding!(DataNotEqual, written)));
         if writes {
-            // Only the first step of a sweep finds its data as it was prepared.
-            found.extend((self.leg.cells[0] != at).then(|| finding!(CarriedOn)));
+            // Only the first try of the first step of a sweep finds its data as it was prepared.
+            let is_first = self.leg.cells[0] == at && step.attempt == 1;
+            found.extend((!is_first).then(|| finding!(CarriedOn)));
             // Steps that should have written before were measured earlier, or are not wanted.
             let missing = self.experiment.before(at, &self.leg.cells);
             let missing = joined(missing.iter().map(|clients| Some(clients.to_string())), ", ");

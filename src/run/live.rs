@@ -70,6 +70,7 @@ mod tests {
             clients: 4,
             rate: Some(2000.0),
             repeat: 1,
+            attempt: 1,
             search: Some(1),
         };
         let text = include_str!("../../tests/fixtures/summary.json");

@@ -82,8 +82,16 @@ impl MeasureRequest<'_> {
             return plan.steps();
         }
         let of = self.repeats;
-        let step =
-            |n| Step { number: n, place: n, of, clients: 1, rate: None, repeat: n, search: None };
+        let step = |n| Step {
+            number: n,
+            place: n,
+            of,
+            clients: 1,
+            rate: None,
+            repeat: n,
+            attempt: 1,
+            search: None,
+        };
         (1..=of).map(step).collect()
     }
 
@@ -161,13 +169,14 @@ pub(crate) fn run(
         search = start.map(|start| describe_search(&args.slo, *start, args.slo_resolution));
         ceiling = calibration::find(&mut invocation)?;
     }
-    let Invocation { mut progress, stop, out, exporter, .. } = invocation;
+    let Invocation { mut progress, stop, out, exporter, others_max, .. } = invocation;
     let mut steps = Steps {
         prefix,
         level: &args.slo,
         forecast: args.forecast(place.sandboxes.len().max(1)),
         ranks: ranks.as_mut(),
         exporter: exporter.clone(),
+        others_max,
         ..Steps::new(own_plan.as_ref().map_or(args.job, Job::Sweep), &store, &mut progress)?
     };
     steps.facts.notes = args.notes.iter().cloned().collect();

@@ -50,6 +50,8 @@ pub(crate) struct Invocation<'a> {
     /// Where the running step is to be served.
     pub(crate) openmetrics: Option<SocketAddr>,
     pub(crate) exporter: Option<Arc<Exporter>>,
+    /// Limit on the part of a host's CPU that others use. A step above it is measured again.
+    pub(crate) others_max: Option<f64>,
 }
 
 impl Invocation<'_> {

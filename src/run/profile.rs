@@ -292,7 +292,10 @@ impl Earlier {
         let wanted = |step: &Summary| {
             step.experiment.as_ref().is_some_and(|cell| keys.contains(cell.key.as_str()))
         };
-        let number = |step: &Summary| step.step_id.rsplit('-').next()?.parse::<u32>().ok();
+        let number = |step: &Summary| {
+            let of_run = step.step_id.rsplit('-').next()?;
+            of_run.split('.').next()?.parse::<u32>().ok()
+        };
         let run = all.iter().rfind(|step| wanted(step)).map(|newest| {
             let of_run = all.iter().filter(|step| step.run_id == newest.run_id);
             let last_step = of_run.filter_map(number).max().unwrap_or(0);
@@ -309,6 +312,7 @@ impl Earlier {
         let cell = step.experiment.as_ref().expect("a step of an experiment");
         match step.outcome {
             Outcome::Completed => drop(self.done.insert(cell.key.clone(), step)),
+            Outcome::Retried => {}
             _ => self.fell.push(step),
         }
     }
@@ -332,6 +336,7 @@ pub(super) struct Legs<'a> {
     forecast: Forecast,
     ranks: Option<Ranks>,
     exporter: Option<Arc<Exporter>>,
+    others_max: Option<f64>,
     pub(super) saved: usize,
 }
 
@@ -347,7 +352,7 @@ impl<'a> Legs<'a> {
         read_scripts(experiment, legs, (reader, &mut scripts))?;
         check_ranks(ranks.as_ref(), &scripts)?;
         let calibration = calibration::find(invocation)?;
-        let Invocation { progress, stop, exporter, .. } = invocation;
+        let Invocation { progress, stop, exporter, others_max, .. } = invocation;
         let servers = Servers::new(experiment, stop, progress)?;
         let (taken, fell) = (None, earlier.fell.len());
         let (run_id, offset) = match &earlier.run {
@@ -369,6 +374,7 @@ impl<'a> Legs<'a> {
             forecast: Forecast::default(),
             ranks,
             exporter: exporter.clone(),
+            others_max: *others_max,
             saved: 0,
         })
     }
@@ -485,6 +491,7 @@ impl<'a> Legs<'a> {
             forecast: std::mem::take(&mut self.forecast),
             ranks: self.ranks.as_mut(),
             exporter: self.exporter.clone(),
+            others_max: self.others_max,
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();

@@ -47,6 +47,9 @@ use crate::terms::{self, Code, Finding, Gate, counted, millis};
 /// Warnings that the line of a step names.
 const SHOWN_AT_ONCE: [Code; 4] =
     [Code::NotSustained, Code::WarmupBacklog, Code::NothingCompleted, Code::Unsent];
+/// Largest number of tries of a step beyond the first (`--others-max`).
+const RETRIES_MAX: u32 = 3;
+
 #[derive(Debug, Clone, Copy)]
 pub enum Job<'a> {
     Sweep(&'a Plan),
@@ -76,6 +79,8 @@ pub struct Steps<'a> {
     pub(crate) exporter: Option<Arc<Exporter>>,
     /// The processes of other hosts that have the clients.
     pub(crate) ranks: Option<&'a mut Ranks>,
+    /// Limit on the part of a host's CPU that others use. A step above it is measured again.
+    pub(crate) others_max: Option<f64>,
     pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
 }
@@ -106,6 +111,7 @@ impl<'a> Steps<'a> {
             observer: None,
             exporter: None,
             ranks: None,
+            others_max: None,
             saved: 0,
             summaries: Vec::new(),
         })
@@ -120,9 +126,14 @@ impl<'a> Steps<'a> {
         let control = open(link, self.charset()).await?;
         let mut at = self.survey(link, control).await?;
         while let Some(step) = next(&self.summaries)? {
-            link.stop.check()?;
-            // Boxed: the future is large.
-            Box::pin(self.step(&mut at, &step)).await?;
+            for attempt in 1.. {
+                link.stop.check()?;
+                let step = Step { attempt, ..step };
+                // Boxed: the future is large.
+                if Box::pin(self.step(&mut at, &step)).await? != Outcome::Retried {
+                    break;
+                }
+            }
         }
         // A signal in the last drain cut nothing short, but the caller must stop.
         link.stop.check()?;
@@ -222,7 +233,8 @@ impl<'a> Steps<'a> {
         Ok(PreparedServer { link, control, found, host, probe, warnings, spread, dataset })
     }
 
-    async fn step(&mut self, at: &mut PreparedServer<'_>, step: &Step) -> Result<()> {
+    /// Measures a step once, and saves it.
+    async fn step(&mut self, at: &mut PreparedServer<'_>, step: &Step) -> Result<Outcome> {
         let began = Instant::now();
         let measured = match self.job {
             Job::Sweep(plan) => Box::pin(self.sweep(plan, at, step)).await,
@@ -239,9 +251,15 @@ impl<'a> Steps<'a> {
         let facts = StepFacts { job: &self.facts, server: at, step };
         let summary = summarise(facts, &run, described);
         let judgement = judge::all(&summary);
-        let summary = summary.judged(judgement);
+        let mut summary = summary.judged(judgement);
+        let others = self.disturbance(&summary);
+        if others.is_some() && step.attempt <= RETRIES_MAX {
+            summary.outcome = Outcome::Retried;
+        }
+        let outcome = summary.outcome;
+        let is_retried = outcome == Outcome::Retried;
         let kept = keep(self.store, &summary, self.progress);
-        self.saved += usize::from(kept.is_ok());
+        self.saved += usize::from(kept.is_ok() && !is_retried);
         self.forecast.learn(step.place, began.elapsed());
         self.progress.note(&(describe_job(&summary) + &self.describe_level(&summary)?));
         for warning in &summary.warnings {
@@ -249,14 +267,37 @@ impl<'a> Steps<'a> {
                 self.progress.warn(&warning.message);
             }
         }
-        self.summaries.push(summary);
+        if let Some(others) = others {
+            self.tell_disturbance(others, step.attempt, is_retried);
+        }
+        if !is_retried {
+            self.summaries.push(summary);
+        }
         let logged = self.log.as_ref().map_or(Ok(()), |log| locked(log).flush());
-        finish([run.error.map_or(Ok(()), Err), kept, logged], self.progress)
+        finish([run.error.map_or(Ok(()), Err), kept, logged], self.progress).map(|()| outcome)
+    }
+
+    /// Returns what others used of a host, if that is too much. Loads and suites change data: nothing repeats them.
+    fn disturbance(&self, summary: &Summary) -> Option<f64> {
+        let repeatable = matches!(self.job, Job::Sweep(_)) && summary.outcome == Outcome::Completed;
+        let max = self.others_max.filter(|_| repeatable)?;
+        judge::used_by_others(summary).filter(|part| *part > max)
+    }
+
+    fn tell_disturbance(&mut self, others: f64, attempt: u32, is_retried: bool) {
+        let used = format!("others used {:.1} % of the cores of a host", others * 100.0);
+        if is_retried {
+            let (next, tries) = (attempt + 1, RETRIES_MAX + 1);
+            let text = format!("{used}: the step is measured again, try {next} of {tries}");
+            self.progress.note(&text);
+        } else {
+            self.progress.warn(&format!("{used} in try {attempt}, too: this try is kept"));
+        }
     }
 
     /// Describes whether a search's step holds its level; empty for other steps.
     fn describe_level(&self, summary: &Summary) -> Result<String> {
-        if self.level.is_empty() {
+        if self.level.is_empty() || summary.outcome == Outcome::Retried {
             return Ok(String::new());
         }
         let level: Vec<&str> = self.level.iter().map(|gate| gate.text.as_str()).collect();
@@ -479,10 +520,10 @@ impl<'a> Steps<'a> {
 fn log_step(context: &StepContext) {
     let StepContext { plan, step, log: Some(log), .. } = context else { return };
     let (name, cell) = (&plan.workload.name, step.cell().told());
-    let Step { place, of, repeat, number, .. } = step;
+    let Step { place, of, repeat, number, attempt, .. } = step;
     let about = format!("step {place} of {of}: {name} {cell}, repeat {repeat}");
-    let several = *of > 1 || *number > 1;
-    let prefix = if several { format!("step{number}.") } else { String::new() };
+    let several = *of > 1 || *number > 1 || *attempt > 1;
+    let prefix = if several { format!("step{}.", step.name()) } else { String::new() };
     locked(log).step(&about, step.rate.is_some(), &prefix);
 }
 

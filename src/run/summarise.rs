@@ -64,7 +64,7 @@ pub(super) fn server_label(version: &str, options: &str) -> String {
 
 impl StepFacts<'_> {
     pub(super) fn step_id(&self) -> String {
-        format!("{}-{}", self.job.run_id, self.step.number)
+        format!("{}-{}", self.job.run_id, self.step.name())
     }
 
     pub(super) fn label(&self) -> String {
@@ -379,7 +379,16 @@ mod tests {
     }
 
     fn step() -> Step {
-        Step { number: 7, place: 1, of: 1, clients: 4, rate: None, repeat: 2, search: Some(5) }
+        Step {
+            number: 7,
+            place: 1,
+            of: 1,
+            clients: 4,
+            rate: None,
+            repeat: 2,
+            attempt: 1,
+            search: Some(5),
+        }
     }
 
     fn found() -> Fingerprint {

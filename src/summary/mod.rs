@@ -59,7 +59,8 @@ contract! {
         pub loadgen: Program,
         /// One invocation of loadgen: 16 hexadecimal digits.
         pub run_id: String,
-        /// One step of it: the run's id, a dash, the step's number from 1.
+        /// One step of it: the run's id, a dash, the step's number from 1. A step that was measured again
+        /// (`--others-max`) has a dot and the number of the try behind it, from 2.
         pub step_id: String,
         /// The row of the table: `--label`, else the server's version.
         pub label: String,
@@ -148,6 +149,8 @@ contract! {
         ServerChanged,
         /// A host with clients was lost, with what it had counted: it is no result.
         RankLost,
+        /// Others used more of a host's CPU than `--others-max`, and the step was measured again.
+        Retried,
     }
 
     pub struct Workload {
@@ -806,6 +809,7 @@ impl Outcome {
             Outcome::Aborted => "aborted",
             Outcome::ServerChanged => "server-changed",
             Outcome::RankLost => "rank-lost",
+            Outcome::Retried => "retried",
         }
     }
 

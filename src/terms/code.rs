@@ -151,6 +151,8 @@ codes! {
 "Too little was measured" {
     LeftOut "left_out" Failed OfLabel { ending: Text }
         "steps that did not complete are left out: {ending}" "run them again; --partial shows them";
+    MeasuredAgain "measured_again" Aside OfStep { part: Share }
+        "steps were measured again: others had used {part} of the cores of a host" "";
     Partial "partial" Failed OfStep { ending: Text }
         "steps that did not complete count with what they measured: {ending}" "run them again";
     NothingCompleted "nothing_completed" Failed Stored { length: Seconds, became: Text, group: Group }

@@ -60,7 +60,7 @@ impl Db<'_> {
         let mut quiet = Progress::new(true, None);
         let mut steps = Steps::new(job, &store, &mut quiet)?;
         let (number, place, of, clients, rate, repeat) = (1, 1, 1, 1, None, 1);
-        let step = Step { number, place, of, clients, rate, repeat, search: None };
+        let step = Step { number, place, of, clients, rate, repeat, attempt: 1, search: None };
         let (target, mut planned) = (self.target(), [step].into_iter());
         let ended = run(async {
             let link = reach(&target, stop).await?;

@@ -5,7 +5,7 @@ use crate::common::summaries::step;
 use loadgen::error::{Error, Kind};
 use loadgen::report::{Format, Options, Question, compare, explain, gates, page, render};
 use loadgen::summary::{Conditions, HostFacts, HostState, Link, Outcome, Summary};
-use loadgen::terms::{Code, Finding, StatementMode, Value};
+use loadgen::terms::{Code, Finding, Gate, StatementMode, Value};
 
 #[test]
 fn a_cell_is_the_median_of_its_repeats() {
@@ -134,6 +134,41 @@ fn only_completed_steps_fill_cells_unless_asked() {
     assert!(error.render().contains("--partial"));
     assert_eq!(grid(&report(&[ended], &partial))[1], "50.0    a *");
     assert_eq!(try_report(&[], &partial).expect_err("nothing").kind(), Kind::Data);
+}
+
+#[test]
+fn tries_that_were_measured_again_are_noted_and_count_nowhere() {
+    let mut first = step(0, "a", 16, 50.0);
+    first.outcome = Outcome::Retried;
+    let share = first.client.share.get_or_insert_default();
+    (share.other_load, share.steal) = (Some(0.02), Some(0.1));
+    let mut second = step(2, "a", 16, 70.0);
+    second.run_id.clone_from(&first.run_id);
+    let steps = [step(0, "a", 8, 100.0), first.clone(), second];
+    for partial in [false, true] {
+        let text = report(&steps, &Options { partial, ..in_full() });
+        assert_eq!(grid(&text)[1], "100.0   70.0    a", "{text}");
+        let again = Finding::Known(Code::MeasuredAgain, vec![Value::Range(0.12, 0.12)]);
+        assert!(text.contains(&format!("* {again} (a at 16)")), "{text}");
+    }
+    let gate: Gate = "qps>=60".parse().expect("a gate");
+    let judge = |steps: &[Summary]| {
+        let steps: Vec<&Summary> = steps.iter().collect();
+        let judged = gates(&steps, std::slice::from_ref(&gate), &Options::default());
+        let judged = judged.expect("gates");
+        [judged.held.len(), judged.failed.len(), judged.undecided.len()]
+    };
+    assert_eq!(judge(&steps), [2, 0, 0]);
+
+    // The run was interrupted before the next try.
+    let steps = [step(0, "a", 8, 100.0), first.clone()];
+    let text = plain(&steps);
+    assert_eq!(grid(&text)[1], "100      -*     a", "{text}");
+    assert_eq!((lines_of(&steps, "left_out"), judge(&steps)), (vec![0], [1, 0, 1]));
+    let partial = Options { partial: true, ..in_full() };
+    assert_eq!(grid(&report(&steps, &partial))[1], "100.0   50.0*   a");
+    let error = try_report(&[first], &Options::default()).expect_err("nothing to show");
+    assert_eq!(error.kind(), Kind::Data);
 }
 
 #[test]

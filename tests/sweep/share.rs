@@ -1,10 +1,10 @@
 //! The client's share of a number, and the verdict on it.
 
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use loadgen::canned::{Action, At, Canned, Fault, Listen, Script, Service, tables};
-use loadgen::summary::{Summary, Verdict, VerdictKind};
+use loadgen::summary::{Outcome, Summary, Verdict, VerdictKind};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -144,6 +144,51 @@ fn a_window_in_which_nobody_was_served_says_so() {
     for text in [&ended.stderr, &ended.stdout] {
         assert!(text.contains(&said.message), "{text}");
     }
+}
+
+/// A program that uses a core until it is dropped, or its parent has ended.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Busy {
+        let mut shell = Command::new("sh");
+        Busy(shell.args(["-c", "while kill -0 $PPID; do :; done"]).spawn().expect("a shell"))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn step_that_others_disturb_is_measured_again() {
+    let server = canned(Vec::new());
+    let busy = Busy::start();
+    let words = "point-select --clients 2 --warmup 100ms --time 500ms --others-max";
+    let ended = run_canned(&format!("{words} 0.1%"), &server);
+    drop(busy);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let mut tries: Vec<(&str, Outcome)> = ended
+        .summaries
+        .iter()
+        .map(|step| (step.step_id.split_once('-').expect("a dash").1, step.outcome))
+        .collect();
+    tries.sort_unstable_by_key(|(number, _)| *number);
+    let again = Outcome::Retried;
+    let all = [("1", again), ("1.2", again), ("1.3", again), ("1.4", Outcome::Completed)];
+    assert_eq!(tries, all, "{}", ended.stderr);
+    for text in ["measured again, try 2 of 4", "in try 4, too: that try is kept"] {
+        assert!(ended.stderr.contains(text), "{}", ended.stderr);
+    }
+    // A cell of several runs has their range.
+    assert!(ended.stdout.contains("QPS") && !ended.stdout.contains('['), "{}", ended.stdout);
+    let ended = run_canned(&format!("{words} 99.9%"), &server);
+    assert_eq!(ended.only().outcome, Outcome::Completed);
+    let ended = run_canned(&format!("{words} 100%"), &server);
+    assert!(ended.code == 2 && ended.stderr.contains("--others-max"), "{}", ended.stderr);
 }
 
 #[test]

@@ -87,7 +87,16 @@ fn run(plan: &Plan, port: u16) -> engine::MeasuredStep {
         connect_timeout: Duration::from_secs(5),
     };
     let link = ServerLink::to(target, &Stop::default()).expect("options");
-    let step = Step { number: 1, place: 1, of: 1, clients: 4, rate: None, repeat: 1, search: None };
+    let step = Step {
+        number: 1,
+        place: 1,
+        of: 1,
+        clients: 4,
+        rate: None,
+        repeat: 1,
+        attempt: 1,
+        search: None,
+    };
     let context = StepContext {
         plan,
         step: &step,

@@ -431,6 +431,26 @@ fn the_server_s_host_counts_where_it_was_looked_at() {
 }
 
 #[test]
+fn others_count_on_each_host_with_the_hypervisor() {
+    let near = |step: &Summary, part: f64| {
+        let used = used_by_others(step).expect("it looked");
+        assert!((used - part).abs() < 1e-9, "{used} instead of {part}");
+    };
+    let mut step = quiet();
+    near(&step, 0.01);
+    step.server.probed = Some(probed(215.0, 0.0, 12.0));
+    // (215 - 150 + 12) s of 480.
+    near(&step, 77.0 / 480.0);
+    let share = step.client.share.as_mut().expect("there is one");
+    // The two readings of a host are not of one instant.
+    (share.other_load, share.steal) = (Some(-0.001), Some(0.25));
+    near(&step, 0.25);
+    step.server.probed = None;
+    step.client.share = None;
+    assert_eq!(used_by_others(&step), None);
+}
+
+#[test]
 fn step_has_the_verdict_of_its_worst_host() {
     let mut step = quiet();
     let share = step.client.share.clone().expect("there is one");
