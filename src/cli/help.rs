@@ -153,7 +153,7 @@ const RARE: &str = "spread ops order distribution statements seed engine-threads
     interval-log arrival think reconnect-every beside slo-resolution on-error max-errors op-timeout warm ahi settle \
     expect-class calibration note progress quiet sandbox-option probe password-fd protocol ssl-ca \
     ssl-cert ssl-key defaults-file defaults-extra-file defaults-group-suffix no-defaults url connect-timeout data-seed \
-    insert-bytes mode jobs fill openmetrics hosts host-command host-program ranks ranks-wait rendezvous";
+    insert-bytes mode jobs fill openmetrics others-max hosts host-command host-program ranks ranks-wait rendezvous";
 
 /// Flags above which a command hides the rare ones.
 const MANY: usize = 16;

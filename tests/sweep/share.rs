@@ -180,7 +180,7 @@ fn step_that_others_disturb_is_measured_again() {
     let again = Outcome::Retried;
     let all = [("1", again), ("1.2", again), ("1.3", again), ("1.4", Outcome::Completed)];
     assert_eq!(tries, all, "{}", ended.stderr);
-    for text in ["measured again, try 2 of 4", "in try 4, too: that try is kept"] {
+    for text in ["measured again, try 2 of 4", "in try 4, too: this try is kept"] {
         assert!(ended.stderr.contains(text), "{}", ended.stderr);
     }
     // A cell of several runs has their range.
