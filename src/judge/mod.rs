@@ -26,9 +26,11 @@ const MISSES: &str = "Innodb_buffer_pool_reads";
 /// Judges a step by its summary, in which that is all that is missing.
 pub(crate) fn all(step: &Summary) -> Judgement {
     let class = class(step);
-    // Loads and suites are timed by whatever they run: there are no conditions to hold them to.
-    let sweep = step.conditions.as_ref();
-    let findings = sweep.map_or_else(Vec::new, |known| warnings::warnings(step, class, known));
+    let findings = match &step.conditions {
+        Some(known) => warnings::warnings(step, class, known),
+        // Loads and suites are timed by whatever they run: there are no conditions to hold them to.
+        None => warnings::small_log(step).into_iter().collect(),
+    };
     let (verdict, hosts) = match step.hosts.as_slice() {
         [] => (verdict::verdict(step, &findings), Vec::new()),
         _ => verdict::of_hosts(step, &findings),

@@ -17,6 +17,10 @@ pub(crate) const RESTORED_S: u64 = 900;
 pub(crate) const DIRTY_MAX: f64 = 0.10;
 /// Part of the most that the checkpoint's age may be before a step.
 pub(crate) const CHECKPOINT_AGE_MAX: f64 = 0.5;
+/// A redo log that is written full in less time is small: the server flushes pages to make room. Seconds.
+pub(crate) const LOG_FILL_S: f64 = 10.0;
+/// Times that it must have been written full for that.
+pub(crate) const LOG_FILLS_MIN: f64 = 3.0;
 /// Transactions that may wait for the purge before a step.
 pub(crate) const HISTORY_MAX: u64 = 10_000;
 /// Part of the pool's pages that may still be dirty when `--settle` is content.

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use super::thresholds::{
     CHANGE_MIN, CHANGE_P_MAX, CHECKPOINT_AGE_MAX, CLOCK_LOSS_MAX, DEVIATIONS, DIRTY_MAX, ERROR_MAX,
     FREE_PAGES_KEPT, FREE_PAGES_MAX, HALF_ON_MIN, HISTORY_MAX, HOTTEST_MAX, INTERVALS_MIN,
-    LINK_MAX, MISSES_CHANGE_MAX, RANK_LATE, RANK_PAUSED_S, RANK_SKEW, RANK_UNEVEN, RESTORED_S,
-    SETTLED_DIRTY, SETTLED_HISTORY, SWAPPED_MAX, UNMATCHED_MAX, WHOLE_INTERVAL,
+    LINK_MAX, LOG_FILL_S, LOG_FILLS_MIN, MISSES_CHANGE_MAX, RANK_LATE, RANK_PAUSED_S, RANK_SKEW,
+    RANK_UNEVEN, RESTORED_S, SETTLED_DIRTY, SETTLED_HISTORY, SWAPPED_MAX, UNMATCHED_MAX,
+    WHOLE_INTERVAL,
 };
 use crate::error::{Error, VALUE_MAX, clip, told_apart};
 use crate::stats::{Change, change, relative_error};
@@ -38,6 +39,7 @@ pub(super) fn warnings(
         found.extend(restored(levels));
         found.extend(debt(&step.server, levels));
     }
+    found.extend(small_log(step));
     found.extend(query_cache(step));
     found.extend(unmatched(step));
     found.extend(server(step).into_iter().flatten());
@@ -197,12 +199,7 @@ fn debt(server: &Server, levels: &Levels) -> Option<Finding> {
         let (part, of) = part.filter(|(_, of)| *of > 0)?;
         Some(part as f64 / of as f64 * 100.0).filter(|percent| *percent > limit * 100.0)
     };
-    let log_bytes = || {
-        let files = number(server, "innodb_log_files_in_group").unwrap_or(1);
-        let in_files = || number::<u64>(server, "innodb_log_file_size")?.checked_mul(files);
-        number(server, "innodb_redo_log_capacity").or_else(in_files)
-    };
-    let most = levels.checkpoint_age_max_bytes.or_else(log_bytes);
+    let most = levels.checkpoint_age_max_bytes.or_else(|| log_bytes(server));
     let dirty = above(levels.pool_dirty_pages.zip(levels.pool_pages), DIRTY_MAX);
     let age = above(levels.checkpoint_age_bytes.zip(most), CHECKPOINT_AGE_MAX);
     let history = levels.history_list_length.filter(|length| *length > HISTORY_MAX);
@@ -212,6 +209,23 @@ fn debt(server: &Server, levels: &Levels) -> Option<Finding> {
         history.map(|length| format!("the history list held {length} transactions")),
     ];
     joined(debts, ", ").map(|debts| finding!(Debt, debts))
+}
+
+fn log_bytes(server: &Server) -> Option<u64> {
+    let files = number(server, "innodb_log_files_in_group").unwrap_or(1);
+    let in_files = || number::<u64>(server, "innodb_log_file_size")?.checked_mul(files);
+    number(server, "innodb_redo_log_capacity").or_else(in_files)
+}
+
+/// Looks for a redo log that limited the writes. Its default differs by a factor of ten from version to version.
+pub(super) fn small_log(step: &Summary) -> Option<Finding> {
+    let capacity = log_bytes(&step.server).filter(|bytes| *bytes > 0)?;
+    let status = step.status()?;
+    let written = counter(status, "Innodb_os_log_written")?;
+    let times = written / capacity as f64;
+    let time_s = step.covered_s(status.first_s)? / times;
+    let is_small = times >= LOG_FILLS_MIN && time_s < LOG_FILL_S;
+    is_small.then(|| finding!(SmallLog, capacity, time_s, times.round() as u64))
 }
 
 fn number<T: FromStr>(server: &Server, name: &str) -> Option<T> {

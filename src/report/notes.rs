@@ -88,8 +88,9 @@ fn findings(table: &WorkloadTable, line: &LabelRow, costs: bool) -> Vec<(Cell, F
         findings.map(move |finding| (cell, finding)).collect::<Vec<_>>()
     };
     let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)));
-    let retried =
-        |step: &&Summary| Some((step.cell(), finding!(MeasuredAgain, judge::used_by_others(step)?)));
+    let retried = |step: &&Summary| {
+        Some((step.cell(), finding!(MeasuredAgain, judge::used_by_others(step)?)))
+    };
     let of_runs = line.runs.iter().flat_map(of_run).chain(line.left_out.iter().map(left_out));
     of_runs.chain(line.retried.iter().filter_map(retried)).collect()
 }

@@ -209,6 +209,9 @@ codes! {
     UnexpectedClass "unexpected_class" Doubt Stored { wanted: Text, found: Text, data: Bytes, pool: Bytes }
         "expected to be {wanted}, and was {found}: {data} of data, a buffer pool of {pool}"
         "use other --rows or another innodb_buffer_pool_size";
+    SmallLog "small_log" Doubt Stored { capacity: Bytes, time: Seconds, times: Count("time") }
+        "the redo log of {capacity} was written full {times}, every {time}: the server had to flush pages for room"
+        "set a larger innodb_log_file_size, or innodb_redo_log_capacity, for all";
     Debt "debt" Doubt Stored { debts: Text }
         "earlier writes were not flushed when the step began: {debts}" "use --settle";
     NotSettled "not_settled" Doubt Stored { time: Seconds, levels: Text }

@@ -209,6 +209,25 @@ fn debt_of_the_test_before() {
 }
 
 #[test]
+fn a_redo_log_that_is_written_full_again_and_again() {
+    let written = |bytes: i64, capacity: Option<u64>| {
+        codes(|s, _| {
+            let set = &mut s.server.variables;
+            set.insert("innodb_log_file_size".to_owned(), (5 << 20).to_string());
+            set.insert("innodb_log_files_in_group".to_owned(), "2".to_owned());
+            let capacity = capacity.map(|bytes| bytes.to_string());
+            set.extend(capacity.map(|bytes| ("innodb_redo_log_capacity".to_owned(), bytes)));
+            let status = s.server.status.as_mut().expect("there");
+            status.deltas.insert("Innodb_os_log_written".to_owned().into(), bytes);
+        })
+    };
+    // 10 MB in a minute and its lead: seven times, six times.
+    assert_eq!(written(75 << 20, None), ["small_log"]);
+    assert_eq!(written(50 << 20, None), [""; 0]);
+    assert_eq!(written(75 << 20, Some(2 << 30)), [""; 0]);
+}
+
+#[test]
 fn a_wait_that_was_given_up() {
     let settled = |last: Levels| {
         let found = left(&last);

@@ -41,8 +41,8 @@ pub struct Overrides {
     #[arg(long, value_name = "FACTOR", default_value = "1")]
     pub scale: Scale,
 
-    /// Measure a part: label=, workload=, clients= or repeat= with a list; may be given several
-    /// times, then all must hold
+    /// Measure a part: label=, workload=, clients= or repeat= with a list (READ_* for all that begin so);
+    /// may be given several times
     #[arg(long, value_name = "KEY=LIST")]
     pub only: Vec<Only>,
 
@@ -283,18 +283,17 @@ impl Experiment {
             let (name, value_of) = KEYS[*key];
             let known = self.all.iter().flat_map(|cell| value_of(self, cell));
             let known: BTreeSet<String> = known.filter(|value| !value.is_empty()).collect();
-            // A profile may name a workload by its alias; its cells have the name.
-            let name_of = |value: &String| match workload::named(value) {
-                Some(workload) if name == "workload" && !known.contains(value) => workload.name,
-                _ => value.clone(),
-            };
-            if let Some(value) = values.iter().find(|value| !known.contains(&name_of(value))) {
-                let message = format!("--only {name}={value}: the profile has no such {name}");
-                let known = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-                return Err(Error::usage(message).hint(format!("it has {known}")));
+            let mut picked = BTreeSet::new();
+            for value in values {
+                let found = pick(&known, name, value);
+                if found.is_empty() {
+                    let message = format!("--only {name}={value}: the profile has no such {name}");
+                    let known = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                    return Err(Error::usage(message).hint(format!("it has {known}")));
+                }
+                picked.extend(found);
             }
-            let names: Vec<String> = values.iter().map(name_of).collect();
-            cells.retain(|cell| value_of(self, cell).iter().any(|value| names.contains(value)));
+            cells.retain(|cell| value_of(self, cell).iter().any(|value| picked.contains(value)));
         }
         if cells.is_empty() {
             return Err(Error::usage("--only leaves nothing to measure"));
@@ -378,6 +377,26 @@ const KEYS: [(&str, Called); 4] = [
     ("clients", |_, cell| vec![cell.clients.to_string()]),
     ("repeat", |_, cell| vec![cell.repeat.to_string()]),
 ];
+
+/// Returns those of the known names that a value of a key stands for: itself, a workload by its alias, or, with `*` at
+/// its end, all that begin with it.
+fn pick(known: &BTreeSet<String>, key: &str, value: &str) -> Vec<String> {
+    // A profile may name a workload by its alias; its cells have the name.
+    let named = |word: &str| workload::named(word).filter(|_| key == "workload");
+    if known.contains(value) {
+        return vec![value.to_owned()];
+    }
+    let Some(start) = value.strip_suffix('*') else {
+        return named(value)
+            .map(|of| of.name)
+            .filter(|name| known.contains(name))
+            .into_iter()
+            .collect();
+    };
+    let has_alias =
+        |name: &str| named(name).is_some_and(|of| of.aliases.iter().any(|a| a.starts_with(start)));
+    known.iter().filter(|name| name.starts_with(start) || has_alias(name)).cloned().collect()
+}
 
 /// `--only KEY=VALUE,…`: a part of the cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
