@@ -42,7 +42,7 @@ pub struct Overrides {
     pub scale: Scale,
 
     /// Measure a part: label=, workload=, clients= or repeat= with a list (READ_* for all that begin so);
-    /// may be given several times
+    /// several must all hold
     #[arg(long, value_name = "KEY=LIST")]
     pub only: Vec<Only>,
 
