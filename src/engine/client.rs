@@ -194,7 +194,7 @@ impl<'a> Client<'a> {
         let quota = job.quota(state.client);
         let mut client =
             Client { thread, state, session, program, quota, resumed: None, ops_left: 0 };
-        client.ops_left = client.ops_a_connection();
+        client.ops_left = client.ops_of_first_connection();
         client
     }
 
@@ -251,6 +251,16 @@ impl<'a> Client<'a> {
     fn ops_a_connection(&self) -> u64 {
         let every = self.thread.job().plan.reconnect_every;
         every.filter(|_| self.program.opens_again()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the ops of the first connection.
+    fn ops_of_first_connection(&self) -> u64 {
+        if self.rules().log_in_together {
+            return self.ops_a_connection();
+        }
+        let (every, clients) = (self.ops_a_connection(), self.thread.job().step.clients);
+        let part = u128::from(every) * (u128::from(self.state.client) + 1);
+        part.div_ceil(u128::from(clients.max(1))) as u64
     }
 
     /// Returns whether the connection has done its ops, and others may follow.

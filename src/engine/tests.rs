@@ -194,6 +194,14 @@ fn client_opens_another_connection_when_it_has_done_its_ops() {
 }
 
 #[test]
+fn clients_log_in_again_after_different_ops_unless_a_rule_says_together() {
+    let plan = Plan { reconnect_every: Some(4), ..plan_of("point-select", 2, StopAt::Ops(16)) };
+    let [ours, theirs] = both(&plan, Script::default, |rules| rules.log_in_together = true);
+    // 2, 4 and 2 ops, and 4 and 4; or 4 and 4 of each.
+    assert_eq!((ours.counts.connections, theirs.counts.connections), (3 + 2, 2 + 2));
+}
+
+#[test]
 fn log_in_that_is_refused_is_an_error_that_the_policy_decides_on() {
     let plan = Plan { reconnect_every: Some(2), ..plan_of("point-select", 1, StopAt::Ops(6)) };
     let full = || {

@@ -30,6 +30,8 @@ pub struct Rules {
     pub roll_back: bool,
     pub close_statements: bool,
     pub check_tables: bool,
+    /// All clients log in again after the same number of ops, the first time, too.
+    pub log_in_together: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +121,7 @@ impl Rules {
             roll_back: true,
             close_statements: false,
             check_tables: true,
+            log_in_together: false,
         }
     }
 
@@ -137,6 +140,7 @@ impl Rules {
             roll_back: false,
             close_statements: true,
             check_tables: false,
+            log_in_together: true,
         }
     }
 
