@@ -85,12 +85,12 @@ def repeat(path):
     hello = next(line for line in lines if kind(line) == "Hello")
     server = next(line for line in lines if kind(line) == "Server")
     rest = [line for line in lines if kind(line) not in ("Hello", "Server")]
-    opened = [line for line in rest if json.loads(line) == {"Event": "Opened"}]
-    events = [line for line in rest if json.loads(line) != {"Event": "Opened"}]
+    opened = [line for line in rest if json.loads(line) == {"Event": [0, "Opened"]}]
+    events = [line for line in rest if json.loads(line) != {"Event": [0, "Opened"]}]
     # An interval or a report is said when it has ended.
     timed, last = [], 0
     for line in events:
-        event = json.loads(line).get("Event")
+        _, event = json.loads(line).get("Event", [0, None])
         body = event if isinstance(event, dict) else {}
         ends = body.get("Interval", {}).get("end", body.get("Service", {}).get("until", last))
         last = max(last, ends) if ends < 1 << 62 else last

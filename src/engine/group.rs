@@ -1,59 +1,13 @@
-//! The groups of a step's clients: their jobs, and what the step's side knows of each.
+//! The groups of a step's clients as the step's side knows them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::Counted;
 use super::errors::OutageWatch;
-use super::job::{Job, OtherGroups, RowChanges, engine_threads, row_changes};
 use super::setup::{StepSetup, ThreadCounts};
-use super::{Counted, StepContext};
-use crate::error::Result;
-use crate::mysql::Tables;
 use crate::observe::{Cost, Ns, RecordedInterval, Timeline, seconds};
-use crate::plan::{Plan, Step};
 use crate::summary::TableOps;
-
-/// Compiles the jobs of all groups, the measured one first.
-pub(super) fn compile_jobs(context: &StepContext<'_>) -> Result<Vec<Arc<Job>>> {
-    let StepContext { plan, step, tables, .. } = *context;
-    let mut others = OtherGroups {
-        first_client: 0,
-        clients_in_all: step.clients.saturating_add(plan.clients_beside()),
-        threads: engine_threads(plan, step.clients),
-        changes: RowChanges::default(),
-    };
-    let beside: Vec<Plan> = plan.groups.iter().map(|group| plan.of_group(group)).collect();
-    let plans = std::iter::once(plan).chain(&beside);
-    let scripts: Vec<bool> = plans.map(|plan| plan.script.is_some()).collect();
-    let changes = |at: usize| {
-        let not_own = plan.workloads().enumerate().filter(|(other, _)| *other != at);
-        let changes = row_changes(not_own.map(|(_, workload)| workload), &tables);
-        // Nobody knows what a script writes.
-        let by_script =
-            scripts.iter().enumerate().any(|(other, is_script)| other != at && *is_script);
-        RowChanges { any: changes.any || by_script, ..changes }
-    };
-    let tables_of = |at: usize| {
-        // A script names its tables itself, and the step's are those of the other groups.
-        let count = if scripts[at] { 0 } else { tables.count };
-        // Where others insert, nobody knows how many rows are there.
-        Tables { count, held: tables.held.filter(|_| !changes(at).more), ..tables }
-    };
-    let mut jobs = vec![(Job::new(plan, context.spread, tables_of(0), step), None)];
-    for (at, (group, plan)) in (1..).zip(plan.groups.iter().zip(&beside)) {
-        let step = Step { clients: group.clients, rate: group.rate, ..*step };
-        let job = Job::new(plan, plan.spread_over(tables.count)?, tables_of(at), &step);
-        jobs.push((job, Some(group.name.as_str())));
-    }
-    let mut all = Vec::with_capacity(jobs.len());
-    for (at, (job, name)) in jobs.into_iter().enumerate() {
-        others.changes = changes(at);
-        let clients = job.step.clients;
-        all.push(Arc::new(job.among(others, name, step)));
-        others.first_client = others.first_client.saturating_add(clients);
-    }
-    Ok(all)
-}
 
 /// A group of clients as the step's side sees it.
 pub(super) struct GroupSeen {

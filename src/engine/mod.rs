@@ -11,6 +11,7 @@ mod connection;
 mod errors;
 mod group;
 mod job;
+mod jobs;
 mod op_share;
 mod operation;
 mod pacing;
@@ -50,7 +51,7 @@ pub use errors::{ClientAction, EndReason};
 pub(crate) use errors::{OutageWatch, add_class, name_host};
 pub(crate) use pacing::StepWindow;
 pub use part::Elsewhere;
-pub(crate) use part::{OrderedPlan, Part, PartChannels, PartOrder, with_script};
+pub(crate) use part::{GroupPart, OrderedPlan, Part, PartChannels, PartOrder};
 pub(crate) use reading::{ServerReading, changes, run_on_thread};
 #[cfg(feature = "lua")]
 pub(crate) use script::{Runner, begin_main, end_main};
@@ -91,7 +92,7 @@ pub trait Observer {
     fn interval(&self, interval: &RecordedInterval, queue: QueueLength);
 
     /// Takes an interval of one host, where several have the clients.
-    fn host_interval(&self, _host: &str, _interval: &RecordedInterval) {}
+    fn host_interval(&self, _group: u8, _host: &str, _interval: &RecordedInterval) {}
 
     /// Takes an interval of a group beside, by its place among all groups.
     fn group_interval(&self, _group: u8, _interval: &RecordedInterval) {}

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::job::Job;
+use super::jobs::compile_jobs;
 use super::pacing::StepWindow;
 use super::setup::{Go, MEASURED, StepSetup, ThreadEvent, ThreadMessage, tick};
 use super::thread::{self, GroupShare};
@@ -19,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::lua::share_unique;
 use crate::mysql::{ServerLink, Tables};
 use crate::observe::Ns;
-use crate::plan::{AfterError, Plan, Rules, Script, Spread, Step, limits};
+use crate::plan::{Plan, Spread, Step, Unwritten, limits};
 use crate::stop::within;
 use crate::terms::named;
 
@@ -55,11 +56,20 @@ pub(crate) struct PartChannels {
     pub go: watch::Receiver<Go>,
     pub window: watch::Receiver<StepWindow>,
     pub events: mpsc::UnboundedSender<ThreadMessage>,
+    /// Those of all groups, the measured one first.
+    jobs: Vec<Arc<Job>>,
+}
+
+/// The part of a group that some threads have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct GroupPart {
+    pub clients: usize,
     pub timed_statements: usize,
 }
 
 impl PartChannels {
-    pub(super) fn new(setup: &StepSetup) -> PartChannels {
+    pub(super) fn new(groups: &[Arc<StepSetup>]) -> PartChannels {
+        let setup = &groups[usize::from(MEASURED)];
         PartChannels {
             opening: setup.opening,
             interval: setup.interval,
@@ -67,34 +77,34 @@ impl PartChannels {
             go: setup.go.clone(),
             window: setup.window.clone(),
             events: setup.events.clone(),
-            timed_statements: setup.job.timed_statements,
+            jobs: groups.iter().map(|group| Arc::clone(&group.job)).collect(),
         }
+    }
+
+    /// Returns the parts of all groups that threads have, by their numbers.
+    pub(crate) fn parts(&self, threads: &[usize]) -> Vec<GroupPart> {
+        let part = |job: &Arc<Job>| GroupPart {
+            clients: threads.iter().map(|thread| job.clients_of(*thread).len()).sum(),
+            timed_statements: job.timed_statements,
+        };
+        self.jobs.iter().map(part).collect()
     }
 }
 
 /// The plan of a step, for another process.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum OrderedPlan {
-    /// Without its seed. A script is beside it, with its rule of what follows an error.
-    Whole(Box<Plan>, Option<Box<(Script, AfterError)>>),
+    /// Without its seed.
+    Whole(Box<Plan>, Unwritten),
     /// One of its own words, by its hash.
     Own { hash: String, engine_threads: Option<u32> },
 }
 
 impl OrderedPlan {
     pub(crate) fn whole(plan: &Plan) -> OrderedPlan {
-        let beside = |script: &Arc<Script>| (script.away(), plan.rules.after_error.clone());
-        let script = plan.script.as_ref().map(|script| Box::new(beside(script)));
-        let plan = Plan { script: None, rules: Rules::loadgen(), ..plan.clone() };
-        OrderedPlan::Whole(Box::new(plan), script)
+        let (plan, unwritten) = plan.away().to_written();
+        OrderedPlan::Whole(Box::new(plan), unwritten)
     }
-}
-
-/// Puts a script into the plan that it came beside.
-pub(crate) fn with_script(plan: &Plan, beside: Option<&(Script, AfterError)>) -> Plan {
-    let Some((script, after_error)) = beside.cloned() else { return plan.clone() };
-    let rules = Rules { after_error, ..Rules::loadgen() };
-    Plan { script: Some(Arc::new(script)), rules, ..plan.clone() }
 }
 
 /// The facts of a step that another process needs for its part of the threads.
@@ -117,7 +127,8 @@ pub(crate) struct PartOrder {
 
 /// The threads of a step in this process, which another one leads.
 pub(crate) struct Part {
-    setup: Arc<StepSetup>,
+    /// The measured one first.
+    groups: Vec<Arc<StepSetup>>,
     pub go: watch::Sender<Go>,
     pub window: watch::Sender<StepWindow>,
     pub events: mpsc::UnboundedReceiver<ThreadMessage>,
@@ -138,9 +149,10 @@ impl Part {
         share_unique(order.process);
         let (go, window) = (watch::Sender::new(Go::Wait), watch::Sender::new(order.window));
         let (told, events) = mpsc::unbounded_channel();
-        let setup = Arc::new(StepSetup {
+        let jobs = compile_jobs(&plan, &order.step, order.spread, order.tables)?;
+        let setup = StepSetup {
             group: MEASURED,
-            job: Arc::new(Job::new(&plan, order.spread, order.tables, &order.step)),
+            job: Arc::clone(&jobs[0]),
             sources: order.threads.len(),
             link,
             logins: Arc::new(Semaphore::new(order.logins)),
@@ -153,27 +165,33 @@ impl Part {
             events: told,
             names: Arc::default(),
             script_log: None,
-        });
-        let handles = spawn(std::slice::from_ref(&setup), &order.threads)?;
+        };
+        let groups = setup.of_all(&jobs);
+        let handles = spawn(&groups, &order.threads)?;
         let mut beside = JoinSet::new();
         beside.spawn(tick(window.clone()));
-        Ok(Part { setup, go, window, events, handles, beside })
+        Ok(Part { groups, go, window, events, handles, beside })
+    }
+
+    fn measured(&self) -> &StepSetup {
+        &self.groups[usize::from(MEASURED)]
     }
 
     pub(crate) fn threads(&self) -> usize {
-        self.setup.sources
+        self.measured().sources
     }
 
-    pub(crate) fn timed_statements(&self) -> usize {
-        self.setup.job.timed_statements
+    /// Counts the statements of each group that have times of their own.
+    pub(crate) fn timed_statements(&self) -> impl Iterator<Item = usize> {
+        self.groups.iter().map(|group| group.job.timed_statements)
     }
 
     pub(crate) fn warmup(&self) -> Duration {
-        self.setup.job.plan.warmup
+        self.measured().job.plan.warmup
     }
 
     pub(crate) fn opening(&self) -> Instant {
-        self.setup.opening
+        self.measured().opening
     }
 
     pub(crate) async fn end(mut self) {
@@ -226,21 +244,43 @@ pub(super) async fn join(handles: Vec<JoinHandle<()>>) {
 mod tests {
     use super::*;
     use crate::plan::knobs::Knobs;
-    use crate::plan::{Ignored, Policy};
+    use crate::plan::{
+        AfterError, Group, Ignored, Policy, ReadScript, Rules, Script, StatementMode,
+    };
     use crate::workload::{Distribution, Workload, builtin};
+
+    /// Returns it without what other processes do not get.
+    fn as_sent(workload: &Workload) -> Workload {
+        let text = serde_json::to_string(workload).expect("plain data");
+        let mut written = serde_json::Deserializer::from_str(&text);
+        let read = Workload::read_written(&mut written).expect(&text);
+        Workload { built_in: workload.built_in, ..read }
+    }
+
+    fn script() -> Arc<Script> {
+        Arc::new(Script::of_text("").away())
+    }
 
     #[test]
     fn order_is_read_back_as_equal_when_it_is_written_down() {
+        let groups = ["insert,rate=0.1", "delete"].map(|group| group.parse().expect("a group"));
+        let knobs = Knobs { groups: groups.into(), ..Knobs::default() };
+        let groups = knobs.resolve(builtin().remove(0), 7).expect("a plan").groups;
         for workload in builtin() {
             let plan = Knobs::default().resolve(workload, 7).expect("a plan");
             let after_error = AfterError::Restart(Ignored::Codes(vec![1213]));
-            // The other process needs none of what it does not get.
-            let workload = Workload { built_in: false, ..plan.workload };
-            let workload = serde_json::to_string(&workload).expect("plain data");
-            let mut written = serde_json::Deserializer::from_str(&workload);
-            let workload = Workload::read_written(&mut written).expect(&workload);
+            let of_group = |group: &Group| {
+                let read = (group.name.as_str() == "delete").then(|| ReadScript {
+                    script: script(),
+                    after_error: after_error.clone(),
+                    distribution: Distribution::Zipf(0.99),
+                    statements: StatementMode::Text,
+                });
+                Group { workload: as_sent(&group.workload), read, ..group.clone() }
+            };
             let plan = Plan {
-                workload,
+                workload: as_sent(&plan.workload),
+                groups: groups.iter().map(of_group).collect(),
                 distribution: Distribution::Zipf(0.99),
                 think: Some(Duration::from_millis(3)),
                 reconnect_every: Some(7),
@@ -249,7 +289,7 @@ mod tests {
                 repeats: 0,
                 seed: 0,
                 rules: Rules { after_error, ..Rules::loadgen() },
-                script: Some(Arc::new(Script::of_text("").away())),
+                script: Some(script()),
                 ..plan
             };
             let step = plan.steps().first().copied();
@@ -278,8 +318,8 @@ mod tests {
             };
             let text = serde_json::to_string(&order).expect("plain data");
             assert_eq!(serde_json::from_str::<PartOrder>(&text).expect(&text), order);
-            let OrderedPlan::Whole(sent, beside) = &order.plan else { panic!("{text}") };
-            assert_eq!(with_script(sent, beside.as_deref()), plan);
+            let OrderedPlan::Whole(sent, unwritten) = &order.plan else { panic!("{text}") };
+            assert_eq!(sent.with_unwritten(unwritten), plan);
         }
     }
 }

@@ -185,6 +185,17 @@ pub(crate) fn add_entries(sums: &mut [LedgerEntry], more: &[LedgerEntry]) {
 }
 
 impl StepSetup {
+    /// Makes those of all groups from that of the measured one.
+    pub(super) fn of_all(self, jobs: &[Arc<Job>]) -> Vec<Arc<StepSetup>> {
+        let of_group = |(group, job): (u8, &Arc<Job>)| {
+            // Only the measured clients share a number of ops.
+            let grants = if group == MEASURED { self.grants.clone() } else { Vec::new() };
+            let (job, names) = (Arc::clone(job), Arc::default());
+            Arc::new(StepSetup { group, job, grants, names, ..self.clone() })
+        };
+        (MEASURED..).zip(jobs).map(of_group).collect()
+    }
+
     /// Returns the place of the address that a client of the group is dealt to.
     pub(crate) fn address_of(&self, client: u32) -> usize {
         self.job.deal(client, self.link.addresses())

@@ -14,8 +14,9 @@ use super::alarm::NEVER;
 use super::errors::{
     ClientAction, EndReason, OpError, OpenError, ScriptPart, abort_error, name_host,
 };
-use super::group::{GroupSeen, compile_jobs};
-use super::job::{Job, engine_threads, queues};
+use super::group::GroupSeen;
+use super::job::{engine_threads, queues};
+use super::jobs::compile_jobs;
 use super::op_share::SharedOps;
 use super::pacing::StepWindow;
 use super::part::{Elsewhere, PartChannels, broken, join, spawn};
@@ -59,7 +60,7 @@ pub async fn run_step(
     let handles = match context.elsewhere {
         None => spawn(&setups, &(0..setup.job.threads).collect::<Vec<usize>>())?,
         Some(elsewhere) => {
-            (elsewhere.open)(PartChannels::new(setup));
+            (elsewhere.open)(PartChannels::new(&setups));
             Vec::new()
         }
     };
@@ -107,7 +108,7 @@ struct Channels {
 
 fn setup(context: &StepContext<'_>) -> Result<(Vec<Arc<StepSetup>>, Channels)> {
     let StepContext { plan, step, .. } = *context;
-    let jobs = compile_jobs(context)?;
+    let jobs = compile_jobs(plan, step, context.spread, context.tables)?;
     let job = Arc::clone(&jobs[0]);
     let warmup = plan.warmup.as_nanos() as Ns;
     // An open loop's window begins when the backlog of its warm-up is gone.
@@ -138,13 +139,7 @@ fn setup(context: &StepContext<'_>) -> Result<(Vec<Arc<StepSetup>>, Channels)> {
         job,
         names: Arc::default(),
     };
-    let of_group = |(group, job): (u8, &Arc<Job>)| {
-        // Only the measured clients share a number of ops.
-        let grants = if group == MEASURED { setup.grants.clone() } else { Vec::new() };
-        let (job, names) = (Arc::clone(job), Arc::default());
-        Arc::new(StepSetup { group, job, grants, names, ..setup.clone() })
-    };
-    Ok(((MEASURED..).zip(&jobs).map(of_group).collect(), channels))
+    Ok((setup.of_all(&jobs), channels))
 }
 
 struct Running<'a> {
@@ -303,7 +298,7 @@ impl<'a> Running<'a> {
     /// Ends the groups beside, where the measured clients have ended before the time.
     fn end_beside(&self) {
         if self.groups.len() > 1 {
-            let now = (self.origin.elapsed() + NOTICE).as_nanos() as Ns;
+            let now = (self.origin.elapsed() + notice(self.context)).as_nanos() as Ns;
             self.channels.window.send_modify(|window| {
                 window.last = now.min(window.last);
                 window.end = if window.end == NEVER { NEVER } else { now.min(window.end) };
@@ -504,7 +499,7 @@ impl<'a> Running<'a> {
                 let answers = interval.events.as_ref().map_or(0, |events| events.answers());
                 if let (Some(all), Some(observer)) = (self.context.elsewhere, self.context.observer)
                 {
-                    observer.host_interval(&all.names[thread], &interval);
+                    observer.host_interval(group, &all.names[thread], &interval);
                 }
                 let complete = of.timeline.add(thread, *interval);
                 self.complete(group, &complete);
@@ -522,7 +517,7 @@ impl<'a> Running<'a> {
                 }
                 let setup = Arc::clone(&self.groups[at].setup);
                 let (policy, built_in) = (setup.job.plan.policy, setup.job.plan.workload.built_in);
-                let number = setup.job.first_client + client;
+                let number = setup.job.first_client.saturating_add(client);
                 let is_login = error.is_of_login();
                 let mut error = abort_error(number, &error, policy.on_error, built_in);
                 if is_login {

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::launch::Way;
 use super::protocol::{Hello, PROTOCOL};
-use crate::engine::{self, ThreadEvent};
+use crate::engine::{self, GroupPart, ThreadEvent};
 use crate::error::{Error, Result, clip};
 use crate::observe::{NAMES_MAX, Ns, RecordedInterval, is_name};
 use crate::summary::Program;
@@ -121,30 +121,59 @@ fn are_counts<'a>(all: impl IntoIterator<Item = &'a u64>) -> bool {
 }
 
 /// The part of a step that a rank has, and what it has reported of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PartCheck {
+    /// Threads that have not told their usage: each does with the last of its groups.
     threads: usize,
-    clients: usize,
-    statements: usize,
+    groups: Vec<GroupCheck>,
+}
+
+#[derive(Debug)]
+struct GroupCheck {
+    part: GroupPart,
     opened: usize,
     is_warm: bool,
-    pub is_done: bool,
+    is_done: bool,
     last_start: Ns,
 }
 
 impl PartCheck {
-    pub(super) fn new(threads: usize, clients: usize, statements: usize) -> PartCheck {
-        PartCheck { threads, clients, statements, ..PartCheck::default() }
+    pub(super) fn new(threads: usize, groups: Vec<GroupPart>) -> PartCheck {
+        let check =
+            |part| GroupCheck { part, opened: 0, is_warm: false, is_done: false, last_start: 0 };
+        PartCheck { threads, groups: groups.into_iter().map(check).collect() }
     }
 
-    /// Takes note of an event; returns what is wrong with it.
-    pub(super) fn check(&mut self, event: &ThreadEvent) -> Option<&'static str> {
-        let fits = match event {
+    pub(super) fn is_done(&self) -> bool {
+        self.groups.iter().all(|group| group.is_done)
+    }
+
+    /// Takes note of an event of a group; returns what is wrong with it.
+    pub(super) fn check(&mut self, group: u8, event: &ThreadEvent) -> Option<&'static str> {
+        let all_done = self.is_done();
+        let fits = match (self.groups.get_mut(usize::from(group)), event) {
+            (None, _) => false,
+            // These are of all groups.
+            (_, ThreadEvent::Broken(_) | ThreadEvent::Late(_)) => !all_done,
+            (Some(of), ThreadEvent::Done(counts)) => {
+                let left = self.threads.checked_sub(counts.usage.len());
+                self.threads = left.unwrap_or(0);
+                of.fits(event) && left.is_some() && (self.threads == 0 || !self.is_done())
+            }
+            (Some(of), _) => of.fits(event),
+        };
+        (!fits).then_some("it sent an event that does not fit its part of the step")
+    }
+}
+
+impl GroupCheck {
+    fn fits(&mut self, event: &ThreadEvent) -> bool {
+        match event {
             ThreadEvent::Service(report) => are_counts([&report.ops]),
             _ if self.is_done => false,
             ThreadEvent::Opened => {
                 self.opened += 1;
-                self.opened <= self.clients
+                self.opened <= self.part.clients
             }
             ThreadEvent::Warm => !std::mem::replace(&mut self.is_warm, true),
             ThreadEvent::Interval(interval) => {
@@ -154,7 +183,7 @@ impl PartCheck {
                 let RecordedInterval { ops, statements, rows, unmatched, errors, .. } = &**interval;
                 let named = interval.named.iter().flat_map(|of| [&of.ops, &of.retried]);
                 follows
-                    && interval.by_statement.len() == self.statements
+                    && interval.by_statement.len() == self.part.timed_statements
                     && interval.events.is_none()
                     && are_counts(named)
                     && interval.named.len() <= NAMES_MAX
@@ -163,14 +192,12 @@ impl PartCheck {
             }
             ThreadEvent::Done(counts) => {
                 self.is_done = true;
-                counts.ops_by_client.len() == self.clients
-                    && counts.usage.len() == self.threads
+                counts.ops_by_client.len() == self.part.clients
                     && are_counts(counts.ops_by_client.iter().chain(&counts.ops_by_table))
             }
             ThreadEvent::NeedsOps | ThreadEvent::Lost(_) => false,
             _ => true,
-        };
-        (!fits).then_some("it sent an event that does not fit its part of the step")
+        }
     }
 }
 
@@ -190,9 +217,10 @@ mod tests {
             let counts = ThreadCounts { ops_by_client: vec![7; clients], ..Default::default() };
             ThreadEvent::Done(Box::new(counts))
         };
+        let part = |clients| GroupPart { clients, timed_statements: 0 };
         let refused = |events: &[ThreadEvent]| {
-            let mut part = PartCheck::new(0, 1, 0);
-            events.iter().position(|event| part.check(event).is_some())
+            let mut check = PartCheck::new(0, vec![part(1)]);
+            events.iter().position(|event| check.check(0, event).is_some())
         };
         assert_eq!(refused(&[Opened, Warm, interval(0, 5), interval(5, 9), done(1)]), None);
         assert_eq!(refused(&[Opened, Opened]), Some(1));
@@ -208,6 +236,30 @@ mod tests {
         assert_eq!(refused(&[done(1), done(1)]), Some(1));
         assert_eq!(refused(&[NeedsOps]), Some(0));
         assert_eq!(refused(&[Lost(Error::failed("x"))]), Some(0));
+        let mut check = PartCheck::new(0, vec![part(1), part(2)]);
+        assert!(check.check(2, &Opened).is_some(), "there are two groups");
+        let broken = ThreadEvent::Broken(Error::failed("x"));
+        for (group, event, fits) in [
+            (0, done(1), true),
+            (0, Opened, false),
+            (1, Opened, true),
+            (0, broken.clone(), true),
+            (1, done(1), false),
+            (1, broken, false),
+        ] {
+            assert_eq!(check.check(group, &event).is_none(), fits, "{group} {event:?}");
+        }
+    }
+
+    #[test]
+    fn usage_of_all_threads_has_come_when_the_last_group_is_done() {
+        let check = |threads| {
+            let part = GroupPart { clients: 0, timed_statements: 0 };
+            let mut check = PartCheck::new(threads, vec![part; 2]);
+            let done = ThreadEvent::Done(Box::default());
+            [0, 1].map(|group| check.check(group, &done).is_none())
+        };
+        assert_eq!((check(0), check(1)), ([true, true], [true, false]));
     }
 
     #[test]

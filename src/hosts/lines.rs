@@ -8,7 +8,7 @@ use super::clock;
 use super::launch::Way;
 use super::link::{Message, Unread, read};
 use super::protocol::{FromRank, ToRank};
-use crate::engine::{OutageWatch, ThreadCounts, ThreadEvent, name_host};
+use crate::engine::{GroupPart, OutageWatch, ThreadCounts, ThreadEvent, name_host};
 use crate::error::plain;
 use crate::observe::{Ns, Timeline};
 
@@ -60,14 +60,17 @@ pub fn hear_rank_zero(bytes: &[u8]) -> Heard {
 
 /// Hears lines of a rank with one thread as rank 0 does, in a step that times so many statements.
 pub fn hear_rank(bytes: &[u8], clients: usize, statements: usize) -> Heard {
-    let mut part = PartCheck::new(1, clients, statements);
+    let group = GroupPart { clients, timed_statements: statements };
+    let mut part = PartCheck::new(1, vec![group]);
     let mut step = HeardStep {
         timeline: Timeline::new(1, statements, INTERVAL),
         outages: OutageWatch::new(1, 0),
         done: None,
     };
     let heard = Heard::read(bytes, |heard, message| match message {
-        FromRank::Event(event) if part.check(&event).is_none() => step.take(event, heard),
+        FromRank::Event(group, event) if part.check(group, &event).is_none() => {
+            step.take(event, heard);
+        }
         FromRank::Server(seen) => heard.texts.extend(seen.err().map(|error| error.render())),
         _ => {}
     });

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     const LINES: &str = "\
-        \"Beat\"\n{\"Pong\":{\"sent\":1,\"received\":2,\"answered\":3}}\n{\"Event\":\"Opened\"}\n";
+        \"Beat\"\n{\"Pong\":{\"sent\":1,\"received\":2,\"answered\":3}}\n{\"Event\":[0,\"Opened\"]}\n";
 
     fn messages(bytes: &[u8]) -> (usize, Result<(), Unread>) {
         let mut count = 0;

@@ -1,10 +1,10 @@
-//! The events of a rank's threads as those of one: one interval a second instead of one a thread, one
-//! report of the service instead of fifty.
+//! The events of a group on a rank's threads as those of one: one interval a second instead of one a thread,
+//! one report of the service instead of fifty.
 
 use std::time::{Duration, Instant};
 
 use crate::engine::{
-    Part, QueueLength, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage, add_class,
+    QueueLength, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage, add_class,
 };
 use crate::observe::{Ns, RecordedInterval, Timeline};
 use crate::terms::add;
@@ -24,11 +24,8 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    pub(super) fn new(part: &Part) -> Merge {
-        Merge::of(part.threads(), part.timed_statements())
-    }
-
-    fn of(threads: usize, statements: usize) -> Merge {
+    /// Begins with no event of so many threads; so many statements of the group have times of their own.
+    pub(super) fn new(threads: usize, statements: usize) -> Merge {
         Merge {
             reported: vec![ServiceReport::default(); threads],
             report: ServiceReport::default(),
@@ -122,7 +119,7 @@ mod tests {
     #[test]
     fn intervals_of_threads_are_one_with_the_sum_of_their_times() {
         let (one, other) = (recorded(1_000), recorded(3_000_000));
-        let mut merge = Merge::of(2, 0);
+        let mut merge = Merge::new(2, 0);
         let mut told = Vec::new();
         for (thread, own) in [&one, &other].into_iter().enumerate() {
             for interval in own {
@@ -143,7 +140,7 @@ mod tests {
 
     #[test]
     fn threads_are_done_and_warm_when_all_of_them_are() {
-        let mut merge = Merge::of(2, 0);
+        let mut merge = Merge::new(2, 0);
         assert!(merge.take(message(1, ThreadEvent::Warm)).is_empty());
         assert_eq!(merge.take(message(0, ThreadEvent::Warm)), [ThreadEvent::Warm]);
         merge.take(message(0, done()));

@@ -114,12 +114,12 @@ impl State {
     fn take(&mut self, at: Ns, message: FromRank, stop: &Stop) {
         let (true, route) = (self.lost.is_none(), &mut self.route) else { return };
         match (message, route) {
-            (FromRank::Event(event), Some(route)) => match route.part.check(&event) {
-                None => route.send(event),
+            (FromRank::Event(group, event), Some(route)) => match route.part.check(group, &event) {
+                None => route.send(group, event),
                 Some(why) => self.lose(why, None),
             },
             (FromRank::Edges(edges), Some(route)) => route.edges = Some(edges),
-            (FromRank::Event(_) | FromRank::Edges(_) | FromRank::Beat, _) => {}
+            (FromRank::Event(..) | FromRank::Edges(_) | FromRank::Beat, _) => {}
             (FromRank::Asked(kind @ (Kind::Interrupted | Kind::Terminated)), _) => stop.ask(kind),
             (FromRank::Asked(_), _) => self.lose("it sent an unknown signal", None),
             (reply, _) => {
@@ -151,14 +151,14 @@ impl State {
 }
 
 impl Route {
-    fn send(&self, event: ThreadEvent) {
+    fn send(&self, group: u8, event: ThreadEvent) {
         // Nobody listens only when the step is over.
-        let _ = self.events.send(ThreadMessage { thread: self.source, group: MEASURED, event });
+        let _ = self.events.send(ThreadMessage { thread: self.source, group, event });
     }
 
     fn lose(&self, error: &Error) {
-        if !self.part.is_done {
-            self.send(ThreadEvent::Lost(error.clone()));
+        if !self.part.is_done() {
+            self.send(MEASURED, ThreadEvent::Lost(error.clone()));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::observe::{ClientUse, Host, Ns};
 use crate::summary::{HostState, Program, Server, Share};
 
 /// The version of these messages.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// A message to a rank. Instants are by the rank's clock.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -57,8 +57,8 @@ pub(super) enum FromRank {
         answered: Ns,
     },
     Server(Box<Result<SeenServer, Error>>),
-    /// An event of all its threads together.
-    Event(ThreadEvent),
+    /// An event of a group on all its threads together.
+    Event(u8, ThreadEvent),
     Edges(Box<Edges>),
     /// A signal came.
     Asked(Kind),
@@ -98,6 +98,7 @@ pub(super) struct Edges {
     pub max_rss_bytes: u64,
     pub share: Share,
     pub state: Option<HostState>,
+    /// Of the measured clients.
     pub ops: u64,
     /// The longest time for which the process was stopped.
     pub paused: Ns,

@@ -7,7 +7,6 @@ use std::io::{self, Read, Write, stderr, stdin, stdout};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::unistd::{dup2_stdin, dup2_stdout};
@@ -20,7 +19,10 @@ use super::link::{SILENCE, Unread, Writer, read, spawn};
 use super::merge::Merge;
 use super::protocol::{Edges, FromRank, Hello, PROTOCOL, SeenServer, ToRank};
 use super::words::Words;
-use crate::engine::{self, Go, OrderedPlan, Part, PartOrder, StepWindow, ThreadEvent, with_script};
+use crate::engine::{
+    self, Go, MEASURED, OrderedPlan, Part, PartOrder, StepWindow, ThreadCounts, ThreadEvent,
+    ThreadMessage,
+};
 use crate::error::{Error, Result};
 use crate::mysql::preflight::check_own;
 use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
@@ -207,13 +209,17 @@ impl RankProcess {
         let part = match started {
             Ok(part) => part,
             Err(error) => {
-                self.out.send(FromRank::Event(ThreadEvent::Broken(error)));
+                self.out.send(FromRank::Event(MEASURED, ThreadEvent::Broken(error)));
                 return Ok(true);
             }
         };
         self.out.take_paused();
+        let merge = |statements| Merge::new(part.threads(), statements);
+        let merges: Vec<Merge> = part.timed_statements().map(merge).collect();
         let mut step = RankStep {
-            merge: Merge::new(&part),
+            running: merges.len(),
+            merges,
+            done: ThreadCounts::default(),
             part,
             out: self.out.clone(),
             probe: self.probe.clone(),
@@ -226,12 +232,7 @@ impl RankProcess {
         loop {
             let edge = step.edge();
             tokio::select! {
-                message = step.part.events.recv() => {
-                    for event in message.map_or_else(Vec::new, |message| step.merge.take(message)) {
-                        self.out.send(FromRank::Event(event));
-                    }
-                    step.tell_done();
-                }
+                Some(message) = step.part.events.recv() => step.take(message),
                 message = self.next() => match message? {
                     ToRank::Go { start } => step.go(clock::instant(start)),
                     ToRank::Window(window) => step.window(window),
@@ -258,14 +259,13 @@ fn no_words() -> Error {
 /// Returns the plan that is ordered: that of a rank's own words, where it has some.
 fn ordered(plan: &OrderedPlan, words: Option<&Words>) -> Result<Plan> {
     match (plan, words) {
-        (OrderedPlan::Whole(plan, script), None) => Ok(with_script(plan, script.as_deref())),
+        (OrderedPlan::Whole(plan, unwritten), None) => Ok(plan.with_unwritten(unwritten)),
         (OrderedPlan::Whole(..), Some(_)) => {
             Err(Error::failed("rank 0 sent a plan instead of the hash of this rank's own"))
         }
         (OrderedPlan::Own { hash, engine_threads }, words) => {
-            let own = words.ok_or_else(no_words)?.plan(hash)?.clone();
-            let script = own.script.as_ref().map(|script| Arc::new(script.away()));
-            Ok(Plan { engine_threads: *engine_threads, script, ..own })
+            let own = words.ok_or_else(no_words)?.plan(hash)?.away();
+            Ok(Plan { engine_threads: *engine_threads, ..own })
         }
     }
 }
@@ -289,7 +289,12 @@ type EdgeReading = (ClientReading, Option<HostReading>);
 
 struct RankStep {
     part: Part,
-    merge: Merge,
+    /// By group, the measured one first.
+    merges: Vec<Merge>,
+    /// Groups that have not ended.
+    running: usize,
+    /// The ops of measured clients, and the usage of threads: each tells it with the last of its groups.
+    done: ThreadCounts,
     out: Writer<FromRank>,
     probe: Option<Probe>,
     host: Probe,
@@ -304,7 +309,10 @@ impl RankStep {
     /// Returns the next edge of the window that is known and not read.
     fn edge(&self) -> Option<Instant> {
         let window = *self.part.window.borrow();
-        let edge = if self.first.is_none() { window.start } else { window.end };
+        // With a number of ops groups beside end when the measured clients of all hosts have.
+        let beside = self.merges.len() > 1;
+        let end = if beside { window.end.min(window.last) } else { window.end };
+        let edge = if self.first.is_none() { window.start } else { end };
         let known = edge < Ns::MAX && self.last.is_none();
         let origin = self.origin.filter(|_| known)?;
         origin.checked_add(Duration::from_nanos(edge))
@@ -343,33 +351,57 @@ impl RankStep {
 
     fn tell_late(&self, what: &str, by: Duration) {
         let text = format!("it heard of {what} {:.1} ms late", by.as_secs_f64() * 1e3);
-        self.out
-            .send(FromRank::Event(ThreadEvent::Late(Error::failed(text).hint(
-                "the way to this host has delays; the step is no result: measure it again",
-            ))));
+        let hint = "the way to this host has delays; the step is no result: measure it again";
+        let late = ThreadEvent::Late(Error::failed(text).hint(hint));
+        self.out.send(FromRank::Event(MEASURED, late));
     }
 
-    /// Sends the counts and the readings, once all threads have ended.
-    fn tell_done(&mut self) {
-        let Some(counts) = self.merge.take_counts() else { return };
-        while self.last.is_none() {
+    /// Passes on an event, and what a group counted once all threads have ended it.
+    fn take(&mut self, message: ThreadMessage) {
+        let group = message.group;
+        let merge = &mut self.merges[usize::from(group)];
+        for event in merge.take(message) {
+            self.out.send(FromRank::Event(group, event));
+        }
+        if let Some(counts) = merge.take_counts() {
+            self.end_group(group, counts);
+        }
+    }
+
+    /// Sends the counts of a group, and before those of the last one the readings.
+    fn end_group(&mut self, group: u8, counts: ThreadCounts) {
+        let by_ops = self.part.window.borrow().end == Ns::MAX;
+        self.running -= 1;
+        self.done.usage.extend(counts.usage.iter().cloned());
+        let is_measured = group == MEASURED && !counts.ops_by_client.is_empty();
+        if is_measured {
+            self.done.ops_by_client.clone_from(&counts.ops_by_client);
+        }
+        // A number of ops ends the window here; groups beside end later.
+        while self.last.is_none() && (self.running == 0 || (by_ops && is_measured)) {
             self.read();
         }
+        if self.running == 0 {
+            self.send_edges();
+        }
+        self.out.send(FromRank::Event(group, ThreadEvent::Done(Box::new(counts))));
+    }
+
+    fn send_edges(&mut self) {
         if let (Some((first, host_first)), Some((last, host_last))) = (&self.first, &self.last) {
             let client = last.since(first);
             let host_edges = host_first.as_ref().zip(host_last.as_ref());
             let cores = host::facts(Path::new(ROOT)).facts.cores;
             self.out.send(FromRank::Edges(Box::new(Edges {
-                share: engine::share(&counts, &client, cores, None),
+                share: engine::share(&self.done, &client, cores, None),
                 state: host_edges.map(|(first, last)| last.state_since(first)),
-                ops: counts.ops_by_client.iter().sum(),
+                ops: self.done.ops_by_client.iter().sum(),
                 client,
                 max_rss_bytes: peak_resident_bytes(),
                 paused: self.out.take_paused(),
                 late: self.late,
             })));
         }
-        self.out.send(FromRank::Event(ThreadEvent::Done(Box::new(counts))));
     }
 }
 

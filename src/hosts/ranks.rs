@@ -88,7 +88,7 @@ fn share_logins(ranks: usize) -> usize {
 impl<'a> Dealt<'a> {
     fn new(context: &StepContext<'a>, most: &[u32], offsets: Vec<Offset>) -> Dealt<'a> {
         let StepContext { plan, step, spread, tables, .. } = *context;
-        let threads = deal_for(most, step.clients);
+        let threads = deal_for(most, step.clients.saturating_add(plan.clients_beside()));
         Dealt { plan, step, spread, tables, threads, offsets }
     }
 
@@ -102,6 +102,7 @@ impl<'a> Dealt<'a> {
         (0..self.threads.len()).filter(|at| !self.threads[*at].is_empty())
     }
 
+    /// Counts the measured clients of a rank.
     fn count_clients(&self, at: usize) -> u32 {
         count_clients(&self.threads[at], self.all(), self.step.clients)
     }
@@ -230,7 +231,7 @@ impl Ranks {
             )
             .hint("--host with one address, or the clients of one host"));
         }
-        let most = plan.clients_max();
+        let most = plan.clients_max().saturating_add(plan.clients_beside());
         let threads = deal_for(&plan.host_threads, most);
         let all = threads.iter().map(Vec::len).sum();
         let clients = threads.iter().map(|own| count_clients(own, all, most));
@@ -288,8 +289,8 @@ impl Ranks {
         let mut forwards = JoinSet::new();
         for (source, at) in dealt.sources().enumerate() {
             let (rank, offset) = (&self.all[at], dealt.offsets[at]);
-            let (threads, statements) = (dealt.threads[at].len(), channels.timed_statements);
-            let part = PartCheck::new(threads, dealt.count_clients(at) as usize, statements);
+            let threads = &dealt.threads[at];
+            let part = PartCheck::new(threads.len(), channels.parts(threads));
             rank.join_step(source, part, &channels.events);
             let opening = offset.apply(clock::from_instant(channels.opening));
             rank.to.send(ToRank::Open { at: opening, order: dealt.order(at, rank, channels) });
@@ -310,7 +311,10 @@ impl Ranks {
             let after = clocks.get(at).and_then(|clock| clock.as_ref().ok());
             let clocks = (&dealt.offsets[at], after);
             let part = (dealt.threads[at].len(), dealt.count_clients(at));
-            run.hosts.push(self.all[at].describe(part, clocks, edges.as_deref()));
+            let mut host = self.all[at].describe(part, clocks, edges.as_deref());
+            // Its CPU is that of all groups.
+            host.us_per_op.take_if(|_| !dealt.plan.groups.is_empty());
+            run.hosts.push(host);
             if let Some(edges) = edges {
                 add_use(run, &edges);
             }

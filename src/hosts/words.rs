@@ -45,11 +45,12 @@ pub(crate) fn hash<'a>(plans: impl Iterator<Item = &'a Plan>) -> String {
 /// Returns the hash of a plan, without what each run or host decides for itself.
 pub(super) fn hash_plan(plan: &Plan) -> String {
     let same = Plan { engine_threads: None, host_threads: Vec::new(), ..plan.clone() };
-    let script = same.script.as_ref().map(|script| {
+    let scripts = same.scripts().map(|script| {
         let ScriptIdentity { files, options, texts } = &script.identity;
         (files, options, texts, script.random, script.text_statements)
     });
-    hash_value(&(&same, &same.clients, &same.rates, script))
+    let scripts: Vec<_> = scripts.collect();
+    hash_value(&(&same, &same.clients, &same.rates, scripts))
 }
 
 fn hash_value(value: &impl Serialize) -> String {

@@ -43,7 +43,7 @@ pub struct Group {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconnect_every: Option<u64>,
     pub statements: StatementMode,
-    /// Its clients run it instead of the workload; no other host has it.
+    /// Its clients run it instead of the workload.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptPart>,
     #[serde(skip)]

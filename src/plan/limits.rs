@@ -15,5 +15,7 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 /// The same if lost connections are opened again: a large server's recovery takes minutes.
 pub(crate) const OUTAGE: Duration = Duration::from_mins(10);
 pub(crate) const PHASE_MAX: Duration = Duration::from_hours(24 * 366);
+/// Upper limit on the bytes of all scripts' files that go to other hosts: a line of theirs has room for them.
+pub(crate) const AWAY_MAX: usize = 16 << 20;
 /// Time after a signal from which on a person is told what is waited for.
 pub(crate) const EXPLAINED_AFTER: Duration = Duration::from_secs(2);

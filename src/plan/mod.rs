@@ -91,12 +91,19 @@ pub struct Plan {
     #[serde(rename = "as_sysbench", skip_serializing_if = "Rules::is_loadgen")]
     #[serde(skip_deserializing, default = "Rules::loadgen")]
     pub rules: Rules,
-    /// Clients run it instead of the workload. Other hosts get it beside the plan.
+    /// Clients run it instead of the workload.
     #[serde(skip)]
     pub script: Option<Arc<Script>>,
     /// Those beside the measured clients. Skipped if there are none: older resume keys stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
+}
+
+/// The parts of a plan that its written form lacks, by group: the measured one is the first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Unwritten {
+    built_in: Vec<bool>,
+    scripts: Vec<Option<ReadScript>>,
 }
 
 fn parse<'de, T, D>(from: D) -> std::result::Result<T, D::Error>
@@ -394,6 +401,67 @@ impl Plan {
         }
     }
 
+    /// Refuses scripts whose files are too large to go to other hosts.
+    pub(crate) fn check_away(&self) -> Result<()> {
+        let bytes: usize = self.scripts().map(|script| script.bytes()).sum();
+        if bytes <= limits::AWAY_MAX {
+            return Ok(());
+        }
+        let paths = terms::joined(self.scripts().map(|script| Some(script.path.clone())), ", ");
+        let (paths, bytes, most) =
+            (paths.unwrap_or_default(), bytes.div_ceil(1 << 20), limits::AWAY_MAX >> 20);
+        Err(Error::usage(format!("the files of {paths} have {bytes} MiB"))
+            .hint(format!("{most} MiB at most go to other hosts: read data by io.open there")))
+    }
+
+    /// Returns it as each of several hosts runs it.
+    pub(crate) fn away(&self) -> Plan {
+        let mut plan = self.clone();
+        let beside = plan.groups.iter_mut().filter_map(|group| group.read.as_mut());
+        let scripts = plan.script.iter_mut().chain(beside.map(|read| &mut read.script));
+        scripts.for_each(|script| *script = Arc::new(script.away()));
+        plan
+    }
+
+    /// Takes out what its written form lacks.
+    pub(crate) fn to_written(&self) -> (Plan, Unwritten) {
+        let mut plan = Plan { script: None, rules: Rules::loadgen(), ..self.clone() };
+        plan.workload.built_in = false;
+        let measured = self.script.as_ref().map(|script| ReadScript {
+            script: Arc::clone(script),
+            after_error: self.rules.after_error.clone(),
+            distribution: self.distribution,
+            statements: self.statements,
+        });
+        let beside = plan.groups.iter_mut().map(|group| {
+            group.workload.built_in = false;
+            group.script = None;
+            group.read.take()
+        });
+        let scripts = iter::once(measured).chain(beside).collect();
+        let built_in = self.workloads().map(|workload| workload.built_in).collect();
+        (plan, Unwritten { built_in, scripts })
+    }
+
+    /// Puts back what its written form lacks.
+    pub(crate) fn with_unwritten(&self, unwritten: &Unwritten) -> Plan {
+        let mut plan = self.clone();
+        let beside = plan.groups.iter_mut().map(|group| &mut group.workload);
+        let workloads = iter::once(&mut plan.workload).chain(beside);
+        for (workload, built_in) in workloads.zip(&unwritten.built_in) {
+            workload.built_in = *built_in;
+        }
+        let mut scripts = unwritten.scripts.iter().cloned();
+        let measured = scripts.next().flatten();
+        for (group, read) in plan.groups.iter_mut().zip(scripts) {
+            group.read = read;
+        }
+        match measured {
+            Some(read) => plan.run_script(read),
+            None => plan,
+        }
+    }
+
     /// Counts the statements that all clients of its largest step prepare.
     pub(crate) fn prepared_in_all(&self, spread: Spread, tables: u32) -> u64 {
         let own = self.prepared_per_client(spread, tables) * u64::from(self.clients_max());
@@ -590,6 +658,27 @@ mod tests {
         assert!(!reads.may_write());
         let script = Some(Arc::new(Script::of_text("")));
         assert!(Plan { script, ..reads }.may_write());
+    }
+
+    #[test]
+    fn scripts_go_to_other_hosts_when_all_their_files_are_small_enough() {
+        let script = |bytes| {
+            let files = vec![(String::new(), vec![b' '; bytes])];
+            Arc::new(Script { files, ..Script::of_text("") })
+        };
+        let groups = vec!["delete".parse().expect("a group")];
+        let knobs = knobs::Knobs { groups, ..knobs::Knobs::default() };
+        let plan = knobs.resolve(builtin().remove(0), 1).expect("a plan");
+        let mut plan = Plan { script: Some(script(limits::AWAY_MAX - 2)), ..plan };
+        for (bytes, is_small) in [(2, true), (3, false)] {
+            plan.groups[0].read = Some(ReadScript {
+                script: script(bytes),
+                after_error: AfterError::Policy,
+                distribution: Distribution::Uniform,
+                statements: StatementMode::Text,
+            });
+            assert_eq!(plan.check_away().is_ok(), is_small, "{bytes}");
+        }
     }
 
     #[test]

@@ -9,15 +9,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use toml::Value;
 
-use super::value::{RowCount, Scale, as_flag};
+use super::value::{RowCount, Scale, as_flag, serialize_display};
 use super::{AfterError, Distribution, StatementMode, limits};
-use crate::error::{Error, Result};
 use crate::workload::{Workload, named};
 
 /// The reason that verify cannot judge by the ledger of a script.
 pub(crate) const UNFOLLOWED: &str = "nobody knows the statements of a script";
-/// Upper limit on the bytes of a script's files that go to other hosts: a line of theirs has room for them.
-const AWAY_MAX: usize = 16 << 20;
 
 /// Options and words may hold a password of the script's own: they are in no output.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -75,15 +72,9 @@ impl Script {
         Script { text: None, is_away: true, ..self.clone() }
     }
 
-    /// Refuses files that are too large to go to other hosts.
-    pub(crate) fn check_away(&self) -> Result<()> {
-        let bytes: usize = self.files.iter().map(|(path, text)| path.len() + text.len()).sum();
-        if bytes <= AWAY_MAX {
-            return Ok(());
-        }
-        let (bytes, most) = (bytes.div_ceil(1 << 20), AWAY_MAX >> 20);
-        Err(Error::usage(format!("{}: its files have {bytes} MiB", self.path))
-            .hint(format!("{most} MiB at most go to other hosts: read data by io.open there")))
+    /// Returns the size of its files.
+    pub(super) fn bytes(&self) -> usize {
+        self.files.iter().map(|(path, text)| path.len() + text.len()).sum()
     }
 
     /// Returns the time that the file and `thread_init` may take, as `--thread-init-timeout` of 1.1 has it.
@@ -300,10 +291,11 @@ impl ScriptPart {
 }
 
 /// A script as it was read, and what it decides in the plan of its clients.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadScript {
     pub script: Arc<Script>,
     pub after_error: AfterError,
+    #[serde(serialize_with = "serialize_display")]
     pub distribution: Distribution,
     pub statements: StatementMode,
 }
@@ -420,9 +412,6 @@ mod tests {
         script.random.pareto_h = 0.1 + 0.2;
         let text = serde_json::to_string(&script).expect("plain data");
         assert_eq!(serde_json::from_str::<Script>(&text).expect(&text), script);
-        assert!(script.check_away().is_ok());
-        script.files[0].1 = vec![b' '; AWAY_MAX];
-        assert!(script.check_away().is_err());
     }
 
     #[test]

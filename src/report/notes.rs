@@ -88,11 +88,11 @@ fn findings(table: &WorkloadTable, line: &LabelRow, costs: bool) -> Vec<(Cell, F
         findings.map(move |finding| (cell, finding)).collect::<Vec<_>>()
     };
     let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)));
-    let retried = |step: &&Summary| {
+    let replaced = |step: &&Summary| {
         Some((step.cell(), finding!(MeasuredAgain, judge::used_by_others(step)?)))
     };
     let of_runs = line.runs.iter().flat_map(of_run).chain(line.left_out.iter().map(left_out));
-    of_runs.chain(line.retried.iter().filter_map(retried)).collect()
+    of_runs.chain(line.replaced.iter().filter_map(replaced)).collect()
 }
 
 fn places_in_words(table: &WorkloadTable, places: &BTreeMap<usize, BTreeSet<Cell>>) -> String {

@@ -81,8 +81,8 @@ pub(crate) struct LabelRow<'a> {
     pub runs: Vec<Run<'a>>,
     /// Steps that did not complete and fill no cell.
     pub left_out: Vec<&'a Summary>,
-    /// Tries of steps that were measured again.
-    pub retried: Vec<&'a Summary>,
+    /// Tries that a later one replaced.
+    pub replaced: Vec<&'a Summary>,
     /// Invocations that clash, of which the newest is here; 1 that clashes with itself, of which the
     /// newest settings are here; 0 where none do.
     pub clashing: usize,
@@ -113,7 +113,7 @@ impl<'a> LabelRow<'a> {
     }
 
     fn all_runs(&self) -> impl Iterator<Item = Run<'a>> {
-        let others = self.left_out.iter().chain(&self.retried).copied();
+        let others = self.left_out.iter().chain(&self.replaced).copied();
         self.runs.iter().copied().chain(others.map(Run::Measured))
     }
 
@@ -133,7 +133,7 @@ impl<'a> LabelRow<'a> {
             cells: Vec::new(),
             runs: Vec::new(),
             left_out: Vec::new(),
-            retried: Vec::new(),
+            replaced: Vec::new(),
             clashing: self.clashing,
             clashes: self.clashes.clone(),
         };
@@ -143,8 +143,8 @@ impl<'a> LabelRow<'a> {
         for step in &self.left_out {
             lines.entry(step.cell()).or_insert_with(empty).left_out.push(step);
         }
-        for step in &self.retried {
-            lines.entry(step.cell()).or_insert_with(empty).retried.push(step);
+        for step in &self.replaced {
+            lines.entry(step.cell()).or_insert_with(empty).replaced.push(step);
         }
         for (column, cell) in &self.cells {
             let line = lines.entry(*column).or_insert_with(empty);

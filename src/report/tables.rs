@@ -84,7 +84,7 @@ fn label_row<'a>(label: &'a str, runs: &[Run<'a>], options: &Options) -> Result<
 fn add_steps<'a>(row: &mut LabelRow<'a>, all: &[&'a Summary], options: &Options) -> Result<()> {
     let counts = |step: &&Summary| match step.outcome {
         Outcome::Completed => true,
-        Outcome::Retried => options.partial && !is_replaced(step, all),
+        Outcome::MeasuredAgain => options.partial && !is_replaced(step, all),
         _ => options.partial,
     };
     let newest = all.last().expect("a label has steps").run_id.as_str();
@@ -104,7 +104,7 @@ fn add_steps<'a>(row: &mut LabelRow<'a>, all: &[&'a Summary], options: &Options)
     row.clashes = if row.clashing > 0 { list_clashes(all, &steps) } else { Vec::new() };
     let (steps, left_out): (Vec<_>, Vec<_>) = steps.into_iter().partition(counts);
     row.runs = steps.into_iter().map(Run::Measured).collect();
-    (row.retried, row.left_out) = left_out.into_iter().partition(|step| is_replaced(step, all));
+    (row.replaced, row.left_out) = left_out.into_iter().partition(|step| is_replaced(step, all));
     Ok(())
 }
 
@@ -113,7 +113,7 @@ fn add_steps<'a>(row: &mut LabelRow<'a>, all: &[&'a Summary], options: &Options)
 fn is_replaced(step: &Summary, all: &[&Summary]) -> bool {
     let of = |step: &Summary| (step.cell(), step.plan.repeat_index);
     let mut later = all.iter().rev().take_while(|other| !std::ptr::eq(**other, step));
-    step.outcome == Outcome::Retried
+    step.outcome == Outcome::MeasuredAgain
         && later.any(|other| other.run_id == step.run_id && of(other) == of(step))
 }
 

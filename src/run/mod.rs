@@ -32,7 +32,7 @@ use crate::error::{Error, Kind, Result, indented, line, plain, ranked};
 use crate::hosts::{self, ClientHosts, Ranks, Words};
 use crate::mysql::{ConnectOptions, ConnectionArgs};
 use crate::observe::raise_descriptor_limit;
-use crate::plan::{Plan, Script, defaults};
+use crate::plan::{Plan, defaults};
 use crate::progress::{Progress, has_colours, say};
 use crate::report::{self, Format, Gates, Layout, Notes, Options};
 use crate::sandbox::{Sandbox, Spec};
@@ -74,14 +74,10 @@ impl Invocation<'_> {
     /// Starts those of the hosts with the clients, or takes those that a launcher started for these plans.
     fn start_ranks<'p>(&mut self, plans: impl Iterator<Item = &'p Plan>) -> Result<Option<Ranks>> {
         let plans: Vec<&Plan> = plans.collect();
-        let scripts: Vec<&Arc<Script>> = plans.iter().flat_map(|plan| plan.scripts()).collect();
         if self.hosts.is_some() {
-            scripts.iter().try_for_each(|script| script.check_away())?;
+            plans.iter().try_for_each(|plan| plan.check_away())?;
         }
-        if self.hosts.is_some() && plans.iter().any(|plan| !plan.groups.is_empty()) {
-            return Err(Error::usage("--hosts: groups beside run on this host alone")
-                .hint("leave out --hosts and --ranks, or --beside"));
-        }
+        let has_scripts = plans.iter().any(|plan| plan.scripts().next().is_some());
         let (runtime, progress) = (runtime()?, &mut self.progress);
         let ranks = match &self.hosts {
             None => return Ok(None),
@@ -96,7 +92,7 @@ impl Invocation<'_> {
             )),
         };
         let ranks = ranks?;
-        if !scripts.is_empty() {
+        if has_scripts {
             ranks.require_lua()?;
         }
         Ok(Some(ranks))

@@ -80,8 +80,6 @@ struct LiveStep {
     place: u32,
     of: u32,
     phase: &'static str,
-    /// The hosts of the clients, where there are several, and their operations.
-    hosts: BTreeMap<String, u64>,
     /// The measured one first.
     groups: Vec<LiveGroup>,
 }
@@ -93,6 +91,8 @@ struct LiveGroup {
     clients: u32,
     rate: Option<f64>,
     ops: u64,
+    /// Those by host, where several have the clients.
+    ops_by_host: BTreeMap<String, u64>,
     statements: u64,
     /// Since the step's start, by thread or host.
     errors: Vec<Vec<(ErrorClass, u64)>>,
@@ -133,14 +133,8 @@ impl Exporter {
         groups.extend(plan.groups.iter().map(|group| {
             LiveGroup::new(vec![("group", group.name.to_string())], group.clients, group.rate)
         }));
-        locked(&self.shown.live).step = Some(LiveStep {
-            labels,
-            place: step.place,
-            of: step.of,
-            phase: PHASES[0],
-            hosts: BTreeMap::new(),
-            groups,
-        });
+        locked(&self.shown.live).step =
+            Some(LiveStep { labels, place: step.place, of: step.of, phase: PHASES[0], groups });
     }
 
     /// Shows that the step has ended; its counters stay.
@@ -201,9 +195,12 @@ impl Observer for Exporter {
         self.update(|step| step.groups[usize::from(group)].add(interval, last));
     }
 
-    fn host_interval(&self, host: &str, interval: &RecordedInterval) {
+    fn host_interval(&self, group: u8, host: &str, interval: &RecordedInterval) {
         if interval.phase == Phase::Measure {
-            self.update(|step| *step.hosts.entry(host.to_owned()).or_default() += interval.ops);
+            self.update(|step| {
+                let by_host = &mut step.groups[usize::from(group)].ops_by_host;
+                *by_host.entry(host.to_owned()).or_default() += interval.ops;
+            });
         }
     }
 
@@ -320,7 +317,7 @@ impl Collector for Shown {
         let mut to = Families { encoder, labels: &step.labels, step: step.place };
         to.count("operations", "Operations of the step's window", step.each(|of| of.ops))?;
         to.count("statements", "Statements of the step's window", step.each(|of| of.statements))?;
-        let by_host = step.hosts.iter().map(|(host, ops)| (vec![("host", host.clone())], *ops));
+        let by_host = step.groups.iter().flat_map(LiveGroup::by_host);
         to.count("host_operations", "Operations of the step's window by client host", by_host)?;
         let errors = step.groups.iter().flat_map(LiveGroup::errors);
         to.count("errors", "Errors of the step in all its phases, by class", errors)?;
@@ -359,8 +356,15 @@ impl LiveStep {
 
 impl LiveGroup {
     fn new(labels: Labels, clients: u32, rate: Option<f64>) -> LiveGroup {
-        let errors = Vec::new();
-        LiveGroup { labels, clients, rate, ops: 0, statements: 0, errors, last: None }
+        let (ops_by_host, errors) = (BTreeMap::new(), Vec::new());
+        LiveGroup { labels, clients, rate, ops: 0, ops_by_host, statements: 0, errors, last: None }
+    }
+
+    fn by_host(&self) -> impl Iterator<Item = (Labels, u64)> {
+        let member = |(host, ops): (&String, &u64)| {
+            ([&self.labels[..], &[("host", host.clone())]].concat(), *ops)
+        };
+        self.ops_by_host.iter().map(member)
     }
 
     fn add(&mut self, interval: &RecordedInterval, last: LastInterval) {

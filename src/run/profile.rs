@@ -150,9 +150,11 @@ pub(super) fn check_parts<'a>(
 ) -> Result<()> {
     for cell in cells {
         let (part, subject) = (&experiment.parts[cell.part], &experiment.subjects[cell.subject]);
-        if part.script.is_some() && flag == "--ranks" {
-            let text =
-                format!("{flag}: {} is a script, which goes to --hosts alone", line(&part.title));
+        let groups = part.plan().map_or(&[][..], |plan| &plan.groups);
+        let is_script = part.script.is_some() || groups.iter().any(|group| group.script.is_some());
+        if is_script && flag == "--ranks" {
+            let title = line(&part.title);
+            let text = format!("{flag}: {title} runs a script, which goes to --hosts alone");
             return Err(Error::usage(text).hint("loadgen lua FILE.lua --ranks measures a script"));
         }
         if !matches!(part.what, What::Sweep(..)) {
@@ -312,7 +314,7 @@ impl Earlier {
         let cell = step.experiment.as_ref().expect("a step of an experiment");
         match step.outcome {
             Outcome::Completed => drop(self.done.insert(cell.key.clone(), step)),
-            Outcome::Retried => {}
+            Outcome::MeasuredAgain => {}
             _ => self.fell.push(step),
         }
     }
@@ -518,8 +520,7 @@ fn forecast(experiment: &Experiment, legs: &[CellGroup]) -> Forecast {
 /// Refuses scripts that the other hosts of the clients cannot run.
 fn check_ranks(ranks: Option<&Ranks>, scripts: &BTreeMap<usize, Plan>) -> Result<()> {
     let Some(ranks) = ranks.filter(|_| !scripts.is_empty()) else { return Ok(()) };
-    let mut scripts = scripts.values().flat_map(Plan::scripts);
-    scripts.try_for_each(|script| script.check_away())?;
+    scripts.values().try_for_each(Plan::check_away)?;
     ranks.require_lua()
 }
 

@@ -130,7 +130,7 @@ impl<'a> Steps<'a> {
                 link.stop.check()?;
                 let step = Step { attempt, ..step };
                 // Boxed: the future is large.
-                if Box::pin(self.step(&mut at, &step)).await? != Outcome::Retried {
+                if Box::pin(self.step(&mut at, &step)).await? != Outcome::MeasuredAgain {
                     break;
                 }
             }
@@ -254,12 +254,12 @@ impl<'a> Steps<'a> {
         let mut summary = summary.judged(judgement);
         let others = self.disturbance(&summary);
         if others.is_some() && step.attempt <= RETRIES_MAX {
-            summary.outcome = Outcome::Retried;
+            summary.outcome = Outcome::MeasuredAgain;
         }
         let outcome = summary.outcome;
-        let is_retried = outcome == Outcome::Retried;
+        let is_again = outcome == Outcome::MeasuredAgain;
         let kept = keep(self.store, &summary, self.progress);
-        self.saved += usize::from(kept.is_ok() && !is_retried);
+        self.saved += usize::from(kept.is_ok() && !is_again);
         self.forecast.learn(step.place, began.elapsed());
         self.progress.note(&(describe_job(&summary) + &self.describe_level(&summary)?));
         for warning in &summary.warnings {
@@ -268,9 +268,9 @@ impl<'a> Steps<'a> {
             }
         }
         if let Some(others) = others {
-            self.tell_disturbance(others, step.attempt, is_retried);
+            self.tell_disturbance(others, step.attempt, is_again);
         }
-        if !is_retried {
+        if !is_again {
             self.summaries.push(summary);
         }
         let logged = self.log.as_ref().map_or(Ok(()), |log| locked(log).flush());
@@ -284,9 +284,9 @@ impl<'a> Steps<'a> {
         judge::used_by_others(summary).filter(|part| *part > max)
     }
 
-    fn tell_disturbance(&mut self, others: f64, attempt: u32, is_retried: bool) {
+    fn tell_disturbance(&mut self, others: f64, attempt: u32, is_again: bool) {
         let used = format!("others used {:.1} % of the cores of a host", others * 100.0);
-        if is_retried {
+        if is_again {
             let (next, tries) = (attempt + 1, RETRIES_MAX + 1);
             let text = format!("{used}: the step is measured again, try {next} of {tries}");
             self.progress.note(&text);
@@ -297,7 +297,7 @@ impl<'a> Steps<'a> {
 
     /// Describes whether a search's step holds its level; empty for other steps.
     fn describe_level(&self, summary: &Summary) -> Result<String> {
-        if self.level.is_empty() || summary.outcome == Outcome::Retried {
+        if self.level.is_empty() || summary.outcome == Outcome::MeasuredAgain {
             return Ok(String::new());
         }
         let level: Vec<&str> = self.level.iter().map(|gate| gate.text.as_str()).collect();

@@ -150,7 +150,7 @@ contract! {
         /// A host with clients was lost, with what it had counted: it is no result.
         RankLost,
         /// Others used more of a host's CPU than `--others-max`, and the step was measured again.
-        Retried,
+        MeasuredAgain,
     }
 
     pub struct Workload {
@@ -341,16 +341,17 @@ contract! {
         pub boot_id: Option<String>,
         /// True if the server runs on this host.
         pub same_host: bool,
+        /// Its measured clients.
         pub clients: u32,
-        /// Engine threads with these clients.
+        /// Its engine threads.
         pub threads: u32,
-        /// Ops of these clients in the window.
+        /// Ops of its measured clients in the window.
         pub ops: u64,
         /// User CPU of its process over the window, seconds.
         pub user_s: f64,
         /// System CPU of its process over the window, seconds.
         pub sys_s: f64,
-        /// CPU of its process an op, microseconds; null without ops.
+        /// CPU of its process an op, microseconds; null without ops, and with `groups`, whose ops cost, too.
         pub us_per_op: Option<f64>,
         /// Peak resident size of its process so far, bytes.
         pub max_rss_bytes: u64,
@@ -809,7 +810,7 @@ impl Outcome {
             Outcome::Aborted => "aborted",
             Outcome::ServerChanged => "server-changed",
             Outcome::RankLost => "rank-lost",
-            Outcome::Retried => "retried",
+            Outcome::MeasuredAgain => "measured-again",
         }
     }
 

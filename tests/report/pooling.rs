@@ -139,7 +139,7 @@ fn only_completed_steps_fill_cells_unless_asked() {
 #[test]
 fn tries_that_were_measured_again_are_noted_and_count_nowhere() {
     let mut first = step(0, "a", 16, 50.0);
-    first.outcome = Outcome::Retried;
+    first.outcome = Outcome::MeasuredAgain;
     let share = first.client.share.get_or_insert_default();
     (share.other_load, share.steal) = (Some(0.02), Some(0.1));
     let mut second = step(2, "a", 16, 70.0);

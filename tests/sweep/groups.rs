@@ -49,12 +49,34 @@ fn errors(all: &[loadgen::summary::ErrorCount]) -> u64 {
 
 #[test]
 fn server_counts_what_all_groups_did_when_a_number_of_ops_ends_the_step() {
+    let summary = check_counts("--engine-threads 2");
+    assert!(summary.hosts.is_empty());
+}
+
+#[test]
+fn server_counts_what_all_groups_did_when_their_clients_are_on_several_hosts() {
+    // Names that are commands.
+    let summary = check_counts(&format!(
+        "--engine-threads 1 --hosts env,nice,nohup --host-command {{host}} --host-program {}",
+        env!("CARGO_BIN_EXE_loadgen")
+    ));
+    // Client c of all is on thread c mod 3, and each thread on a host.
+    let hosts: Vec<(u32, u32)> = summary.hosts.iter().map(|of| (of.clients, of.threads)).collect();
+    assert_eq!(hosts, [(1, 1); 3]);
+    assert_eq!(summary.hosts.iter().map(|of| of.ops).sum::<u64>(), summary.totals.ops);
+    assert!(summary.hosts.iter().all(|of| of.us_per_op.is_none() && of.user_s + of.sys_s > 0.0));
+}
+
+/// Checks the counts of a step with groups that ends by a number of ops.
+fn check_counts(place: &str) -> Summary {
     let (server, results) = (server(), Results::new());
     let names = ["Com_stmt_execute", "Com_update", "Com_insert"];
-    let words = "point-select --clients 3 --ops 6000 --engine-threads 2 \
-                 --beside update-index,name=writer,clients=2,rate=100,arrival=uniform \
-                 --beside insert,clients=2,think=1ms";
-    let (code, told) = work(&server, words, &results);
+    let words = format!(
+        "point-select --clients 3 --ops 6000 {place} \
+         --beside update-index,name=writer,clients=2,rate=100,arrival=uniform \
+         --beside insert,clients=2,think=1ms"
+    );
+    let (code, told) = work(&server, &words, &results);
     assert_eq!(code, 0, "{told}");
     let summary = only(&results);
     let (writer, insert) = (group(&summary, "writer"), group(&summary, "insert"));
@@ -78,6 +100,7 @@ fn server_counts_what_all_groups_did_when_a_number_of_ops_ends_the_step() {
     let verified = loadgen(&server, "verify", &[results.dir()]);
     let told = String::from_utf8_lossy(&verified.stdout);
     assert_eq!(verified.status.code(), Some(0), "{told}");
+    summary
 }
 
 /// Returns whether an evenly paced group reached its rate, and whether the summary says why not.

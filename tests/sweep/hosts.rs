@@ -101,17 +101,32 @@ fn streams(said: &[Vec<u8>]) -> Streams {
 fn clients_send_the_same_when_they_are_on_one_host_or_on_several() {
     // More arrivals than the clients can send: each has some, however fast the host is.
     let loops = ["", "--rate 4000 --arrival poisson", "--rate 4000 --arrival uniform"];
-    check_streams("point-select --tables 8", &loops);
+    check_streams("point-select --tables 8", &loops, 0);
+}
+
+#[test]
+fn groups_send_the_same_when_they_are_on_one_host_or_on_several() {
+    let beside = "--beside update-index,clients=3,think=5ms --beside read-only,clients=2,rate=200";
+    check_streams("point-select --tables 8", &[beside], 5);
+}
+
+#[cfg(feature = "lua")]
+#[test]
+fn scripts_beside_send_the_same_when_they_are_on_one_host_or_on_several() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lua/points.lua");
+    let beside = format!("--beside lua={script},name=script,clients=3");
+    check_streams("point-select --tables 8", &[&beside], 3);
 }
 
 #[cfg(feature = "lua")]
 #[test]
 fn clients_of_a_script_send_the_same_when_they_are_on_one_host_or_on_several() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lua/points.lua");
-    check_streams(&format!("lua {script}"), &[""]);
+    check_streams(&format!("lua {script}"), &[""], 0);
 }
 
-fn check_streams(work: &str, loops: &[&str]) {
+/// Checks that clients, and so many of groups beside, send the same from one process and from several.
+fn check_streams(work: &str, loops: &[&str], beside: usize) {
     let service = Service::Constant(Duration::from_millis(4));
     let words = format!("{work} --clients 8 --warmup 0 --ops 800 --seed 7 --statements text");
     for pacing in loops {
@@ -134,6 +149,7 @@ fn check_streams(work: &str, loops: &[&str]) {
             let step = ended.only();
             assert_eq!((step.totals.ops, step.plan.engine_threads), (800, 4));
             assert_eq!(step.latency.service.count, 800);
+            assert!(step.groups.iter().all(|group| group.totals.ops > 0), "{pacing}");
             all.push((streams(&proxy.said()), step.totals.intended));
             if names.is_empty() {
                 assert!(step.hosts.is_empty());
@@ -143,9 +159,9 @@ fn check_streams(work: &str, loops: &[&str]) {
             }
         }
         let (here, intended) = &all[0];
-        assert_eq!(here.len(), 8, "{pacing}: no two clients send the same");
+        assert_eq!(here.len(), 8 + beside, "{pacing}: no two clients send the same");
         for (streams, of_hosts) in &all[1..] {
-            assert_eq!((streams.len(), of_hosts), (8, intended), "{pacing}");
+            assert_eq!((streams.len(), of_hosts), (8 + beside, intended), "{pacing}");
             for (first, stream) in streams {
                 // Who takes an arrival of a queue is chance, what a client sends is not.
                 let other = &here[first];
@@ -201,7 +217,7 @@ fn histogram_of_a_step_is_the_sum_of_those_that_its_hosts_tell() {
         let mut ops = 0;
         for line in fs::read_to_string(said(host)).expect("it said something").lines() {
             let message: serde_json::Value = serde_json::from_str(line).expect("JSON");
-            let interval = &message["Event"]["Interval"];
+            let interval = &message["Event"][1]["Interval"];
             if let Some(own) = interval["service"]["histogram"].as_str() {
                 ops += interval["ops"].as_u64().expect("a number");
                 left.subtract(histogram(own)).expect("no value is of nobody");
@@ -279,7 +295,8 @@ fn words_for(when: When) -> &'static str {
         }
         When::Connecting => "point-select --tables 8 --clients 32 --time 60s --connect-timeout 60s",
         When::Starting | When::Window => {
-            "point-select --tables 8 --clients 4 --think 20ms --warmup 500ms --time 60s"
+            "point-select --tables 8 --clients 4 --think 20ms --warmup 500ms --time 60s \
+             --beside update-index,clients=1,think=20ms"
         }
     }
 }

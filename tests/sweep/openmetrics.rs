@@ -139,6 +139,26 @@ fn groups_beside_have_counters_with_their_name() {
 }
 
 #[test]
+fn operations_of_a_host_are_those_of_each_group() {
+    let (server, results) = (canned(Vec::new()), Results::new());
+    let words = "point-select --clients 2 --time 2s --interval 200ms --label ten --hosts localhost \
+                 --beside update-index,name=writer,clients=3,think=5ms";
+    let (child, address) = begin(words, &server, &results);
+    let (ended, seen) = follow(child, &address, &results);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let step = ended.only();
+    let (own, writer) = (step.totals.ops, step.groups[0].totals.ops);
+    assert!(own > 0 && writer > 0, "{:?}", step.groups);
+    let labels = r#"label="ten",workload="point-select",step="1""#;
+    let last = seen.last().expect("it was scraped");
+    for (own_labels, ops) in [("", own), (r#",group="writer""#, writer)] {
+        let name =
+            format!(r#"loadgen_host_operations_total{{{labels}{own_labels},host="localhost"}}"#);
+        assert_eq!(last.get(&name), Some(&(ops as f64)), "{name} of {last:#?}");
+    }
+}
+
+#[test]
 fn step_goes_on_when_scrapers_hang_and_flood() {
     let server = canned(Vec::new());
     let results = Results::new();

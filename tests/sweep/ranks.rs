@@ -122,7 +122,8 @@ fn check_silent(ended: &Ended) {
 
 #[test]
 fn ranks_measure_one_step_when_a_launcher_starts_them() {
-    let words = "point-select --tables 8 --clients 8 --warmup 1s --ops 800 --engine-threads 1";
+    let words = "point-select --tables 8 --clients 8 --warmup 1s --ops 800 --engine-threads 1 \
+                 --beside update-index,clients=3";
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("rank-0");
     for (size, by_file) in [(1, false), (2, true), (3, false)] {
@@ -146,6 +147,7 @@ fn ranks_measure_one_step_when_a_launcher_starts_them() {
         let ranks: Vec<(u32, u32)> = step.hosts.iter().map(|of| (of.rank, of.threads)).collect();
         assert_eq!(ranks, (0..size).map(|rank| (rank, 1)).collect::<Vec<_>>());
         assert_eq!(step.hosts.iter().map(|of| of.ops).sum::<u64>(), 800);
+        assert!(step.groups[0].totals.ops > 0, "{:?}", step.groups);
         assert!(!file.exists(), "it goes once all are there");
     }
 }
@@ -464,9 +466,16 @@ fn ranks_are_refused_where_one_process_does_the_work() {
     let text = "name = \"loads\"\ntables = { count = 1, rows = 100 }\n[[server]]\nlabel = \"one\"\n\
         sandbox = {}\n[[run]]\nworkload = [\"point-select\"]\nclients = [2]\n";
     fs::write(&profile, text).expect("a file");
+    let scripted = dir.path().join("scripted.toml");
+    let text = "name = \"scripted\"\ntables = { count = 1, rows = 100 }\n[[server]]\nlabel = \"one\"\nhost = \"db1\"\n\
+        [[run]]\nworkload = [\"point-select\"]\nclients = [2]\n[[run.group]]\nlua = \"a.lua\"\n";
+    fs::write(&scripted, text).expect("a file");
+    fs::write(dir.path().join("a.lua"), "function event() end\n").expect("a file");
     let env = "--ranks env";
     for (words, code) in [
         (format!("point-select {env} --hosts a"), 2),
+        #[cfg(feature = "lua")]
+        (format!("run {} {env}", scripted.display()), 2),
         (format!("point-select {env} --sandbox"), 2),
         (format!("load {env} --rows 10"), 2),
         (format!("run {} {env}", profile.display()), 2),

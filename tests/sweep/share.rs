@@ -177,7 +177,7 @@ fn step_that_others_disturb_is_measured_again() {
         .map(|step| (step.step_id.split_once('-').expect("a dash").1, step.outcome))
         .collect();
     tries.sort_unstable_by_key(|(number, _)| *number);
-    let again = Outcome::Retried;
+    let again = Outcome::MeasuredAgain;
     let all = [("1", again), ("1.2", again), ("1.3", again), ("1.4", Outcome::Completed)];
     assert_eq!(tries, all, "{}", ended.stderr);
     for text in ["measured again, try 2 of 4", "in try 4, too: this try is kept"] {
