@@ -86,8 +86,14 @@ pub(super) fn summarise(facts: StepFacts<'_>, run: &MeasuredStep, described: Des
     }
     let (host, same_host) = client_host(server, run);
     let clients = run.groups.iter().map(|group| group.step.clients).sum::<u32>() + step.clients;
-    let of_host = job.calibration.and_then(|kept| kept.ceiling(clients, plan.engine_threads));
-    let share = conditions.as_ref().map(|_| run.share(host.facts.cores, of_host));
+    // A calibration is of point selects.
+    let calibration = job.calibration.filter(|_| conditions.is_some());
+    let ceiling = calibration.and_then(|kept| kept.ceiling(clients, plan.engine_threads));
+    let mut share = run.share(host.facts.cores, ceiling);
+    if suite.is_some() {
+        // Its commands are programs of their own.
+        share.other_load = None;
+    }
     let experiment = job.in_profile.as_ref().map(|place| {
         let (part, found) = place.describe(step, commands);
         warnings.extend(found);
@@ -185,7 +191,7 @@ fn client(
     server: &PreparedServer<'_>,
     (host, same_host): (Host, bool),
     run: &MeasuredStep,
-    share: Option<Share>,
+    share: Share,
 ) -> Client {
     let (ops, reading) = (run.counted.timeline.window.ops, &run.readings.client);
     let rtts = run.hosts.iter().filter_map(|host| host.rtt_us);
@@ -206,7 +212,7 @@ fn client(
         rtt_us: rtts.max_by(f64::total_cmp).or(server.found.rtt_us),
         net_rx_bytes: reading.traffic.map(|[received, _]| received),
         net_tx_bytes: reading.traffic.map(|[_, sent]| sent),
-        share,
+        share: Some(share),
     }
 }
 
@@ -360,7 +366,7 @@ mod tests {
     use crate::observe::{ClientReading, ROOT, Whereabouts, host};
     use crate::plan::knobs::Knobs;
     use crate::stop::Stop;
-    use crate::summary::{Driver, Outcome, SettingChange, SuiteTest};
+    use crate::summary::{Driver, Outcome, SettingChange, SuiteTest, VerdictKind};
     use crate::terms::Class;
     use crate::workload::builtin;
 
@@ -434,7 +440,7 @@ mod tests {
     #[test]
     fn a_suite_has_its_facts_and_its_end_when_a_signal_cut_it() {
         let run = measured(2, Some(Error::new(Kind::Interrupted, "interrupted")));
-        let summary = summary(&run, |facts| {
+        let mut summary = summary(&run, |facts| {
             let suite = summary::Suite { tests: vec![SuiteTest::default()], output: None };
             let (name, none) = ("suite-a".to_owned(), (0, 0, None));
             describe_timed(facts, &run, name, Vec::new(), none, Measured::Suite(suite))
@@ -447,11 +453,13 @@ mod tests {
         assert_eq!((summary.plan.clients, &summary.plan.search), (1, &None));
         assert_eq!(summary.server.settings_changed.len(), 1);
         assert_eq!((summary.client.max_rss_bytes, summary.client.rtt_us), (1 << 20, Some(40.0)));
-        assert!(
-            summary.suite.is_some() && summary.load.is_none() && summary.client.share.is_none()
-        );
+        assert!(summary.suite.is_some() && summary.load.is_none());
+        let share = summary.client.share.as_mut().expect("it looked at its host");
+        assert_eq!((share.threads.len(), share.other_load), (0, None));
+        (share.host_busy, share.steal) = (Some(0.5), Some(0.3));
         let judged = judge::all(&summary);
-        assert_eq!((judged.class, judged.verdict), (Some(Class::IoBound), None));
+        let verdict = judged.verdict.expect("a verdict");
+        assert_eq!((judged.class, verdict.kind), (Some(Class::IoBound), VerdictKind::Noisy));
         assert!(judged.findings.is_empty());
     }
 

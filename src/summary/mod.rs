@@ -117,7 +117,7 @@ contract! {
         pub suite: Option<Suite>,
         /// Findings that a reader of the numbers must know.
         pub warnings: Vec<Warning>,
-        /// Verdict on the numbers; null if the client did not watch itself.
+        /// Verdict on the numbers; null if the client did not watch itself, as in loads and suites of old versions.
         pub verdict: Option<Verdict>,
         /// Its part in a profile; null for what a workload's verb measured.
         pub experiment: Option<Experiment>,
@@ -321,7 +321,7 @@ contract! {
         pub net_rx_bytes: Option<u64>,
         /// Bytes that they sent.
         pub net_tx_bytes: Option<u64>,
-        /// The client's share in the numbers; null if it did not watch itself.
+        /// The client's share in the numbers; null if it did not watch itself, as in loads and suites of old versions.
         pub share: Option<Share>,
     }
 
@@ -555,6 +555,7 @@ contract! {
 
     /// The work of the client and of this host in the window. Shares are of 1.
     pub struct Share {
+        /// Its engine threads; none of a load or a suite.
         pub threads: Vec<ThreadShare>,
         /// Delay of all threads at sockets that were ready.
         #[serde(flatten)]
@@ -564,7 +565,8 @@ contract! {
         pub host_cores: Option<u32>,
         /// CPU time of this host that was used by anybody, interrupts included.
         pub host_busy: Option<f64>,
-        /// CPU time of this host that neither this process, a server on it nor interrupts used.
+        /// CPU time of this host that neither this process, a server on it nor interrupts used; null of a suite, whose
+        /// commands are other programs.
         pub other_load: Option<f64>,
         /// CPU time of this host that the hypervisor gave to others.
         pub steal: Option<f64>,
