@@ -603,7 +603,14 @@ fn describe_job(summary: &Summary) -> String {
         }
         (None, None) => return describe_step(summary) + &mark,
     };
-    format!("{name}: {what}{mark}")
+    format!("{name}: {what}{}{mark}", describe_verdict(summary))
+}
+
+/// Names a verdict that is not `ok`, behind a step's line.
+fn describe_verdict(summary: &Summary) -> String {
+    let kind = summary.verdict.as_ref().map(|verdict| verdict.kind);
+    let kind = kind.filter(|kind| *kind != VerdictKind::Ok);
+    kind.map_or_else(String::new, |kind| format!(", {}", kind.name()))
 }
 
 /// Describes a step: an open loop by its response time, a closed one by its service time.
@@ -640,9 +647,5 @@ fn describe_step(summary: &Summary) -> String {
             line.extend(["; ", &text]);
         }
     }
-    let verdict = summary.verdict.as_ref().map(|verdict| verdict.kind);
-    if let Some(kind) = verdict.filter(|kind| *kind != VerdictKind::Ok) {
-        line.extend([", ", kind.name()]);
-    }
-    line
+    line + &describe_verdict(summary)
 }
