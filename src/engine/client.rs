@@ -253,14 +253,14 @@ impl<'a> Client<'a> {
         every.filter(|_| self.program.opens_again()).unwrap_or(u64::MAX)
     }
 
-    /// Returns the ops of the first connection.
+    /// Returns the ops of the first connection: each client has another number, or all would log in at once.
     fn ops_of_first_connection(&self) -> u64 {
         if self.rules().log_in_together {
             return self.ops_a_connection();
         }
         let (every, clients) = (self.ops_a_connection(), self.thread.job().step.clients);
         let part = u128::from(every) * (u128::from(self.state.client) + 1);
-        part.div_ceil(u128::from(clients.max(1))) as u64
+        part.div_ceil(u128::from(clients)) as u64
     }
 
     /// Returns whether the connection has done its ops, and others may follow.

@@ -61,7 +61,7 @@ pub(crate) struct PartChannels {
 }
 
 /// The part of a group that some threads have.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupPart {
     pub clients: usize,
     pub timed_statements: usize,
