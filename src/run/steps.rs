@@ -257,9 +257,9 @@ impl<'a> Steps<'a> {
             summary.outcome = Outcome::MeasuredAgain;
         }
         let outcome = summary.outcome;
-        let is_again = outcome == Outcome::MeasuredAgain;
+        let is_measured_again = outcome == Outcome::MeasuredAgain;
         let kept = keep(self.store, &summary, self.progress);
-        self.saved += usize::from(kept.is_ok() && !is_again);
+        self.saved += usize::from(kept.is_ok() && !is_measured_again);
         self.forecast.learn(step.place, began.elapsed());
         self.progress.note(&(describe_job(&summary) + &self.describe_level(&summary)?));
         for warning in &summary.warnings {
@@ -268,9 +268,9 @@ impl<'a> Steps<'a> {
             }
         }
         if let Some(others) = others {
-            self.tell_disturbance(others, step.attempt, is_again);
+            self.tell_disturbance(others, step.attempt, is_measured_again);
         }
-        if !is_again {
+        if !is_measured_again {
             self.summaries.push(summary);
         }
         let logged = self.log.as_ref().map_or(Ok(()), |log| locked(log).flush());
@@ -284,9 +284,9 @@ impl<'a> Steps<'a> {
         judge::used_by_others(summary).filter(|part| *part > max)
     }
 
-    fn tell_disturbance(&mut self, others: f64, attempt: u32, is_again: bool) {
+    fn tell_disturbance(&mut self, others: f64, attempt: u32, is_measured_again: bool) {
         let used = format!("others used {:.1} % of the cores of a host", others * 100.0);
-        if is_again {
+        if is_measured_again {
             let (next, tries) = (attempt + 1, RETRIES_MAX + 1);
             let text = format!("{used}: the step is measured again, try {next} of {tries}");
             self.progress.note(&text);
