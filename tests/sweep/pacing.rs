@@ -87,7 +87,7 @@ fn a_stall_is_in_the_response_times_as_arithmetic_has_it_and_in_a_call_a_client(
                  --arrival uniform --warmup 0 --time 4s";
     let mut found = Vec::new();
     // A busy host adds stalls of its own: not each time.
-    for _ in 0..8 {
+    for _ in 0..24 {
         let stall = Action::StallAll(Duration::from_secs(1));
         let server = canned(vec![Fault::new(At::Statement(100), stall).only("WHERE id=")]);
         let ended = run_canned(words, &server);
