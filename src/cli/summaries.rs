@@ -124,6 +124,12 @@ impl ReadArgs {
         paths.join(" ")
     }
 
+    /// Returns the runs among which a missing `--baseline` is looked for.
+    fn keep_asked<'a>(&self, runs: impl Into<Runs<'a>>) -> Runs<'a> {
+        let runs = runs.into();
+        if self.latest { runs.newest() } else { runs }
+    }
+
     fn load(&self, parts: Parts) -> Result<Loaded> {
         let loaded = summary::load_each(&self.paths, self.skip_bad, |summary| parts.keep(summary))?;
         for (path, reason) in &loaded.skipped {
@@ -153,7 +159,8 @@ pub(crate) struct ReportArgs {
     /// Write to this file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Relate every label to this one; higher is always better
+    /// Relate every label to this one; higher is better, except for costs in --layout workloads and
+    /// per-op
     #[arg(long, alias = "from", value_name = "LABEL")]
     pub baseline: Option<String>,
     /// The label that --layout delta and overhead hold against the baseline
@@ -461,7 +468,8 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
 
 impl CompareArgs {
     fn question(&self, loaded: &Loaded, format: Format) -> Result<Question> {
-        let (base, new) = report::base_and_new(loaded, self.baseline.as_deref(), &self.new)?;
+        let runs = self.read.keep_asked(loaded);
+        let (base, new) = report::base_and_new(runs, self.baseline.as_deref(), &self.new)?;
         let (mut new, mut metrics) = (new.into_iter(), Vec::<Metric>::new());
         for metric in &self.metrics {
             if !metrics.contains(metric) {
@@ -532,7 +540,7 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
     let loaded = args.read.load(ALL_TIMES)?;
     let runs = Runs::from(&loaded);
     let steps = measured_only(&runs, "explain")?;
-    let [base, new] = args.pair.labels(&steps)?;
+    let [base, new] = args.pair.labels(args.read.keep_asked(&steps))?;
     let ExplainArgs { force, format, .. } = args;
     let latest = args.read.latest;
     let source = args.read.source();

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::escape;
 use super::histogram::{EACH_NINE, NINES_MAX, curve_us, nines, shares};
 use super::labels::{Labels, position};
+use super::metric::MS;
 use super::names::label;
 use super::table::{LabelRow, TableCell, WorkloadTable};
 use super::value::{decimals, number};
@@ -17,7 +18,6 @@ use crate::summary::Summary;
 use crate::terms::{self, Cell};
 
 const TICKS: f64 = 5.0;
-pub(crate) const MS: f64 = 1e3;
 
 /// A value this many times the usual ones is cut.
 const BURST_MIN: f64 = 3.0;

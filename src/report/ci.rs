@@ -26,7 +26,7 @@ const OUTCOMES: [(&str, &str); 15] = [
     ("no ratio", "error"),
     ("incomplete", "error"),
     ("not measured", "error"),
-    ("not comparable", "skipped"),
+    ("not comparable", "error"),
     ("too few repeats", "skipped"),
     ("inconclusive", "skipped"),
     ("no difference shown", "skipped"),

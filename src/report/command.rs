@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::names::listed;
-use crate::summary::{Group, Summary};
+use crate::plan::knobs::INSERT_BYTES;
+use crate::summary::{Group, Load, Summary};
 use crate::terms::{GroupName, Launcher, OnError, Rate, StatementMode, joined};
 use crate::workload::builtin;
 
@@ -12,6 +13,9 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     let first = steps[0];
     if let Some(of) = &first.experiment {
         return format!("loadgen run of the profile {} at scale {}", of.profile, of.scale);
+    }
+    if let Some(load) = &first.load {
+        return written(&words_of_load(first, load));
     }
     let (plan, workload) = (&first.plan, &first.workload);
     let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
@@ -77,6 +81,31 @@ pub(super) fn command(steps: &[&Summary]) -> String {
         let options = script.options.iter();
         words.extend(options.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
     }
+    written(&words)
+}
+
+fn words_of_load(step: &Summary, load: &Load) -> Vec<String> {
+    let (plan, is_generated) = (&step.plan, load.file.is_none());
+    let mut words = vec!["loadgen".to_owned(), "load".to_owned()];
+    let mut flag = |name: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
+    };
+    let unusual_bytes = load.insert_bytes.filter(|bytes| *bytes != INSERT_BYTES);
+    flag("from-dump", load.file.clone());
+    flag("tables", is_generated.then(|| plan.tables.to_string()));
+    flag("rows", is_generated.then(|| plan.rows.to_string()));
+    flag("data-seed", plan.data_seed.map(|seed| seed.to_string()));
+    flag("mode", load.mode.clone());
+    flag("insert-bytes", unusual_bytes.map(|bytes| bytes.to_string()));
+    // A dump names its own. Nothing says whether the usual one was asked for.
+    let is_unusual = |name: &String| is_generated && !["", "utf8mb4"].contains(&name.as_str());
+    flag("charset", Some(load.charset.clone()).filter(is_unusual));
+    flag("repeat", (plan.repeats > 1).then(|| plan.repeats.to_string()));
+    flag("label", Some(step.label.clone()));
+    words
+}
+
+fn written(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
 }
 
@@ -116,8 +145,30 @@ pub(crate) fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{beside, quoted};
-    use crate::summary::{Group, Script};
+    use super::{beside, command, quoted};
+    use crate::summary::{Group, Load, Script, Summary};
+
+    #[test]
+    fn load_is_asked_for_again_by_its_rows_or_its_dump() {
+        let text = include_str!("../../tests/fixtures/summary.json");
+        let mut step: Summary = serde_json::from_str(text).expect("a summary");
+        (step.plan.tables, step.plan.rows, step.plan.repeats) = (2, 1000, 3);
+        step.load = Some(Load {
+            mode: Some("extended".to_owned()),
+            insert_bytes: Some(65_536),
+            charset: "latin1".to_owned(),
+            ..Load::default()
+        });
+        assert_eq!(
+            command(&[&step]),
+            "loadgen load --tables 2 --rows 1000 --data-seed 1 --mode extended \
+             --insert-bytes 65536 --charset latin1 --repeat 3 --label 8.0.33"
+        );
+        (step.plan.data_seed, step.plan.repeats) = (None, 1);
+        let (file, charset) = (Some("a b.sql".to_owned()), "latin1".to_owned());
+        step.load = Some(Load { file, charset, ..Load::default() });
+        assert_eq!(command(&[&step]), "loadgen load --from-dump 'a b.sql' --label 8.0.33");
+    }
 
     #[test]
     fn group_of_a_script_is_asked_for_again_by_its_file_and_options() {

@@ -137,10 +137,10 @@ fn once(lines: impl Iterator<Item = String>) -> Vec<String> {
     lines.filter(|line| seen.insert(line.clone())).collect()
 }
 
-/// Returns what a comparison of all labels with the baseline begins with; nothing where there is none.
-pub(crate) fn answers(runs: &Runs, options: &Options) -> Vec<String> {
+/// Returns what a comparison of all labels with the base begins with; nothing where there is none.
+pub(crate) fn answers(runs: &Runs, options: &Options, base: Option<&str>) -> Vec<String> {
     let compared = || {
-        let (base, new) = base_and_new(runs.clone(), options.baseline.as_deref(), &[]).ok()?;
+        let (base, new) = base_and_new(runs.clone(), base, &[]).ok()?;
         let (new, others) = new.split_first()?;
         let (new, others) = (new.clone(), others.to_vec());
         let (metric, also, latest) = (options.metric, options.also.clone(), options.latest);

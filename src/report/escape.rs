@@ -32,6 +32,16 @@ pub(crate) fn markdown(text: &str) -> String {
     out
 }
 
+/// A line of its own, which begins no list.
+pub(crate) fn paragraph(text: &str) -> String {
+    let text = markdown(text);
+    let (number, sign) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+    let signs: &[char] = if number.is_empty() { &['-', '+'] } else { &['.', ')'] };
+    let rest = sign.strip_prefix(signs);
+    let begins = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    if begins { format!("{number}\\{sign}") } else { text }
+}
+
 /// No spreadsheet takes it for a formula: an apostrophe precedes what starts like one, also full width or indented.
 pub(crate) fn formula(text: &str) -> String {
     let text = line(text);
@@ -50,6 +60,24 @@ mod tests {
         assert_eq!(markdown("my5651_rel_o2nofp"), "my5651_rel_o2nofp");
         assert_eq!(markdown("_x_ **y** [z](w)"), "\\_x\\_ \\*\\*y\\*\\* \\[z\\](w)");
         assert_eq!(markdown("a\\|b"), "a\\\\\\|b");
+    }
+
+    #[test]
+    fn paragraph_begins_no_list_when_it_begins_like_an_item() {
+        for (text, written) in [
+            ("- among", "\\- among"),
+            ("+ 1", "\\+ 1"),
+            ("1. a", "1\\. a"),
+            ("12) a", "12\\) a"),
+            ("* a", "\\* a"),
+            ("-", "\\-"),
+            ("-5 %", "-5 %"),
+            ("1.5 s", "1.5 s"),
+            ("8 clients", "8 clients"),
+            ("", ""),
+        ] {
+            assert_eq!(paragraph(text), written);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
-use crate::stats::{BEYOND_MIN, nearest_rank};
+use crate::stats::{BEYOND_MIN, nearest_rank, rank};
 use crate::summary::Distribution;
 
 /// Largest payload that is inflated, bytes. One hour in nanoseconds at three digits has 36,864
@@ -88,7 +88,8 @@ pub(crate) fn curve_us(times: &Distribution) -> Result<Option<Box<[f64]>>, Strin
         return Ok(times.curve_us.clone());
     }
     Ok(Curve::read(&times.histogram)?.map(|curve| {
-        let is_known = |share: &f64| (1.0 - share) * curve.count() as f64 >= BEYOND_MIN as f64;
+        let beyond = |share: f64| curve.count() - rank(share * 100.0, curve.count());
+        let is_known = |share: &f64| beyond(*share) >= BEYOND_MIN;
         let known = shares().take_while(is_known);
         known.map(|share| curve.percentile_us(share * 100.0)).collect()
     }))
@@ -172,6 +173,16 @@ mod tests {
         let p42 = percentile_us(&text, 42.0).expect("sound").expect("not empty");
         assert!((p42 - 420.0).abs() < 0.5, "{p42}");
         assert_eq!(percentile_us(&encoded(&[]), 42.0), Ok(None));
+    }
+
+    #[test]
+    fn curve_has_each_percentile_that_enough_values_lie_beyond() {
+        for (count, nines) in [(999, 1), (1_000, 2), (100_000, 4)] {
+            let histogram = encoded(&vec![1_000; count]);
+            let times = Distribution { histogram, ..Distribution::default() };
+            let curve = curve_us(&times).expect("sound").expect("not empty");
+            assert_eq!((curve.len() - 1) / EACH_NINE, nines, "{count} values");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::escape::{self, clip};
 use super::names::label;
 use super::page::Page;
 use super::table::WorkloadTable;
-use crate::summary::{ClientHost, Summary, TurnDelay, VerdictKind};
+use crate::summary::{ClientHost, Summary, VerdictKind};
 use crate::terms;
 
 /// Longest name of a host that is shown, characters.
@@ -31,9 +31,7 @@ pub(crate) fn page(table: &WorkloadTable) -> Page {
     if rows.is_empty() {
         return Page::new(title, Sheet::default(), Vec::new());
     }
-    let turns =
-        |host: &ClientHost| -> Option<TurnDelay> { Some(host.share.as_ref()?.turns.clone()) };
-    let late = |host: &ClientHost| turns(host)?.turn_delay_tail_us;
+    let late = |host: &ClientHost| host.share.as_ref()?.turns.turn_delay_tail_us;
     let rate = |(step, host): &(&Summary, &ClientHost)| {
         (step.measured_s > 0.0).then(|| host.ops as f64 / step.measured_s)
     };
@@ -53,9 +51,7 @@ pub(crate) fn page(table: &WorkloadTable) -> Page {
         .both("delay us", "turn_delay_us", |(_, host)| late(host).map(|us| (us, 0)))
         .both("RTT us", "rtt_us", |(_, host)| host.rtt_us.map(|us| (us, 0)))
         .both("clock us", "clock_error_us", |(_, host)| (host.clock.error_us, 1))
-        .both("verdict", "verdict", |(_, host)| {
-            host.verdict.map_or_else(|| "-".to_owned(), |kind: VerdictKind| kind.name().to_owned())
-        })
+        .both("verdict", "verdict", |(_, host)| host.verdict.map(VerdictKind::name))
         .text("label", |(step, _)| label(&step.label))
         .sheet();
     Page::new(title, sheet, ABOUT.map(str::to_owned).into())

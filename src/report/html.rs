@@ -13,7 +13,7 @@ use super::columns::{CLIENTS, PageColumn, Rows, Sheet};
 use super::command::command;
 use super::compare::answers;
 use super::escape::{clip, markup, markup_owned};
-use super::labels::{self, Labels, position, require_label};
+use super::labels::{self, Labels, base_of, first_measured, position};
 use super::legend::legend;
 use super::names::{self, instant, label};
 use super::note::{self, MARK};
@@ -78,10 +78,8 @@ pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> 
     let runs = runs.into();
     let tables: Vec<WorkloadTable> =
         tables_to_show(&runs, options)?.into_iter().map(noted).collect();
-    if let Some(label) = &options.baseline {
-        require_label(&labels::labels(&tables), "--baseline", label)?;
-    }
     let labels = labels::labels(&tables);
+    let base = options.baseline.as_deref().or_else(|| first_measured(&tables));
     let mut steps: Vec<&Summary> = tables.iter().flat_map(WorkloadTable::all_steps).collect();
     steps.sort_by_cached_key(|step| Run::Measured(step).sort_key());
     let shown: Vec<Run> = tables.iter().flat_map(|table| table.runs().to_vec()).collect();
@@ -90,12 +88,13 @@ pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> 
     let mut ends: Vec<String> = ends.map(|step| instant(&step.started_at)).collect();
     ends.dedup();
     let ratios = &Ratios::new(&tables);
-    let page = ReportPage { options, tables: &tables, ratios, labels: &labels, steps: &steps };
+    let page =
+        ReportPage { options, base, tables: &tables, ratios, labels: &labels, steps: &steps };
     let counts = page.counts(imported.len());
     let body = html! {
         header {
             h1 { "loadgen report" }
-            @for line in answers(&runs, options) { p.result { (line) } }
+            @for line in answers(&runs, options, base) { p.result { (line) } }
             p.faint { (counts.join(", ")) @if !ends.is_empty() { ", " (ends.join(" to ")) } }
         }
         (switches(&labels, &counts[1]))
@@ -278,6 +277,8 @@ fn of_sheets(sheets: &[&Sheet], labels: &[usize]) -> Markup {
 
 struct ReportPage<'a> {
     options: &'a Options,
+    /// The label that the answers and the ratios are about.
+    base: Option<&'a str>,
     tables: &'a [WorkloadTable<'a>],
     ratios: &'a Ratios<'a, 'a>,
     labels: &'a Labels<'a>,
@@ -383,14 +384,13 @@ impl<'a> ReportPage<'a> {
         })) } }
     }
 
-    /// Relates a workload to the label that was asked for, else to the first that was measured.
+    /// Relates a workload to the label that was asked for, else to the page's base where it was measured.
     fn ratios(
         &self,
         at: usize,
         plain: &WorkloadTable<'a>,
     ) -> (Option<WorkloadTable<'a>>, Vec<String>) {
-        let first = || plain.lines.iter().find(|line| !line.runs.is_empty()).map(|l| l.label);
-        let base = self.options.baseline.as_deref().or_else(first);
+        let base = self.options.baseline.as_deref().or_else(|| base_of(plain, self.base));
         let is_other = |base: &&str| plain.lines.iter().any(|line| line.label != *base);
         let Some(base) = base.filter(is_other) else { return (None, Vec::new()) };
         let Some(table) = self.ratios.related(at, plain, base) else {
@@ -662,7 +662,7 @@ fn behind(table: &WorkloadTable) -> String {
     };
     let places: BTreeSet<String> = steps.iter().map(place).collect();
     let trip = of(
-        &|step| step.client.rtt_us.filter(|_| !step.client.same_host).map(|us| us / chart::MS),
+        &|step| step.client.rtt_us.filter(|_| !step.client.same_host).map(|us| us / metric::MS),
         3,
     );
     let facts = [

@@ -37,6 +37,18 @@ pub(crate) fn labels<'a>(tables: &[WorkloadTable<'a>]) -> Labels<'a> {
     labels
 }
 
+/// Returns the label that the others are related to where no other is asked for.
+pub(crate) fn first_measured<'a>(tables: &[WorkloadTable<'a>]) -> Option<&'a str> {
+    let mut lines = tables.iter().flat_map(|table| &table.lines);
+    lines.find(|line| !line.runs.is_empty()).map(|line| line.label)
+}
+
+/// Returns the base of a workload among others: theirs if it was measured here, else its own first label.
+pub(crate) fn base_of<'a>(table: &WorkloadTable<'a>, shared: Option<&'a str>) -> Option<&'a str> {
+    let is_measured = |base: &&str| table.line(base).is_some_and(|of| !of.runs.is_empty());
+    shared.filter(is_measured).or_else(|| first_measured(std::slice::from_ref(table)))
+}
+
 /// Returns a label's position; they come from the same tables.
 pub(crate) fn position(labels: &Labels, label: &str) -> usize {
     *labels.positions.get(label).expect("a label of these tables")

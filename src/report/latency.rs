@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::bars::bar;
 use super::columns::{PageColumn, Rows, Sheet};
 use super::histogram::Curve;
-use super::metric::{self, Metric, Time};
+use super::metric::{self, MS, Metric, Time};
 use super::options::Notes;
 use super::page::Page;
 use super::run::Run;
@@ -19,7 +19,6 @@ use crate::terms::{self, Cell, Format, Percentile, Property, joined};
 
 const PERCENTILES: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 const BINS: i32 = 10;
-const US_PER_MS: f64 = 1e3;
 
 /// Rows at most: a report tells the percentiles of more cells.
 const ROWS_MAX: usize = 40;
@@ -54,7 +53,7 @@ pub(crate) fn render_latency(
     };
     // The line before it, and that of the shell's prompt.
     let fits = |text: &str| text.lines().count() + 2 <= rows;
-    let mut pages = vec![tabulate(&cells, head_table(last, repeats), columns)?];
+    let mut pages = vec![tabulate(&cells, head_table(&cells, repeats), columns)?];
     let table = written(&pages);
     if let Some(sheet) = count_by_time(last)? {
         let title = format!("The operations of {named}{at} by {} time, ms", name_time(last[0]));
@@ -73,10 +72,15 @@ fn name_time(step: &Summary) -> &'static str {
     if step.latency.response.is_some() { "response" } else { "service" }
 }
 
-fn head_table(last: &[&Summary], repeats: usize) -> String {
-    let (mut name, runs) = (name_time(last[0]).to_owned(), format!(", medians of {repeats} runs"));
-    name[..1].make_ascii_uppercase();
-    format!("{name} time in ms{}", if repeats > 1 { &runs } else { "" })
+fn head_table(cells: &BTreeMap<Key, CellSteps>, repeats: usize) -> String {
+    let times: BTreeSet<&str> = cells.values().flatten().map(|step| name_time(step)).collect();
+    let name = match (times.contains("response"), times.contains("service")) {
+        (true, true) => "Response time with a rate, else service time,",
+        (true, false) => "Response time",
+        _ => "Service time",
+    };
+    let runs = format!(", medians of {repeats} runs");
+    format!("{name} in ms{}", if repeats > 1 { &runs } else { "" })
 }
 
 fn tabulate(cells: &BTreeMap<Key, CellSteps>, title: String, columns: usize) -> Result<Page> {
@@ -89,12 +93,8 @@ fn tabulate(cells: &BTreeMap<Key, CellSteps>, title: String, columns: usize) -> 
         let metric = Metric::Time(Time::Own, Property::Percentile(Percentile(p)));
         let mut values: BTreeMap<&Key, Option<f64>> = BTreeMap::new();
         for (key, runs) in cells {
-            values.insert(
-                key,
-                stats::median(
-                    &metric.values(&runs.iter().copied().map(Run::Measured).collect::<Vec<_>>())?,
-                ),
-            );
+            let runs: Vec<Run> = runs.iter().copied().map(Run::Measured).collect();
+            values.insert(key, stats::median(&metric.values(&runs)?));
         }
         let decimals = metric.decimals(values.values().flatten().copied());
         let shown = |key: &Key| values[key].map(|value| metric.page_value(value, decimals));
@@ -102,9 +102,9 @@ fn tabulate(cells: &BTreeMap<Key, CellSteps>, title: String, columns: usize) -> 
     }
     let max =
         |runs: &CellSteps| runs.iter().filter_map(|run| run.latency.own().max_us).reduce(f64::max);
-    let decimals = value::decimals(cells.values().filter_map(max).map(|us| us / US_PER_MS));
+    let decimals = value::decimals(cells.values().filter_map(max).map(|us| us / MS));
     rows = rows
-        .shown("max", |(_, runs)| max(runs).map(|us| (us / US_PER_MS, decimals)))
+        .shown("max", |(_, runs)| max(runs).map(|us| (us / MS, decimals)))
         .shown("done", |(_, runs)| add_up(runs, |run| run.totals.ops))
         .shown("failed", |(_, runs)| add_up(runs, metric::errors));
     let sheets = split(&rows.sheet(), cells, columns);
@@ -236,6 +236,30 @@ mod tests {
         assert_eq!(shown(1), ["8", "2.000", "-", "15.00", "6000", "4"], "{text}");
         assert_eq!((rows[0][0], rows[0][4], rows[0][8]), ("1", "-", "20"), "{text}");
         assert_eq!(render_latency(&[], (24, 80)).expect("nothing"), "");
+    }
+
+    #[test]
+    fn percentile_is_unknown_when_one_repeat_has_too_few_operations() {
+        let times: Vec<u64> = vec![1_000_000; 2000];
+        let runs = [step(8, &times), step(8, &times[..500])];
+        let text = render_latency(&runs.iter().collect::<Vec<_>>(), (24, 80)).expect("sound");
+        let row: Vec<&str> = text.lines().nth(2).expect("a row").split_whitespace().collect();
+        assert_eq!((row[3], row[4], row[8]), ("0.950", "-", "2500"), "{text}");
+    }
+
+    #[test]
+    fn heading_names_both_times_when_some_steps_have_a_rate() {
+        let (closed, mut open) = (step(8, &[1_000_000]), step(8, &[1_000_000]));
+        open.latency.response = Some(open.latency.service.clone());
+        open.plan.rate = Some(100.0);
+        for (steps, heading) in [
+            (vec![&closed], "Service time in ms"),
+            (vec![&open], "Response time in ms"),
+            (vec![&closed, &open], "Response time with a rate, else service time, in ms"),
+        ] {
+            let text = render_latency(&steps, (24, 80)).expect("sound");
+            assert_eq!(text.lines().next(), Some(heading), "{text}");
+        }
     }
 
     #[test]

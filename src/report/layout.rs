@@ -7,7 +7,6 @@ use super::bars::{bar, shape};
 use super::columns::{CLIENTS, Rows, Sheet};
 use super::escape::{self, clip};
 use super::json::{Node, SCHEMA, nodes, pretty};
-use super::labels::{labels, require_label};
 use super::metric::{self, Metric};
 use super::names::{at_clients, label};
 use super::note::{MARK, Note};
@@ -29,9 +28,6 @@ use crate::terms::{self, Cell, Layout};
 
 pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {
     let baseline = options.baseline.as_deref().filter(|_| !options.layout.compares());
-    if let Some(label) = baseline {
-        require_label(&labels(tables), "--baseline", label)?;
-    }
     let slices = || tables.iter().flat_map(WorkloadTable::by_column).map(noted);
     match options.layout {
         Layout::Versions => Ok(plain(tables, options)),
@@ -487,16 +483,17 @@ fn relative(mut table: WorkloadTable, baseline: Option<&str>, at: usize, ratios:
     Page { title, sheets: vec![sheet], ..footed }
 }
 
-/// Head, names in files (absolute and relative), metric and decimals of what an op costs.
-const COSTS: [(&str, [&str; 2], &str, usize); 8] = [
-    ("cpu/o", ["server_cpu_us", "server_cpu_relative"], "server-cpu", 1),
-    ("ccpu/o", ["client_cpu_us", "client_cpu_relative"], "cpu", 1),
-    ("cs/o", ["context_switches", "context_switches_relative"], "cs", 3),
-    ("r/o", ["innodb_reads", "innodb_reads_relative"], "innodb-reads", 3),
-    ("rKB/o", ["read_kb", "read_relative"], "rkb", 2),
-    ("wKB/o", ["written_kb", "written_relative"], "wkb", 2),
-    ("miss/o", ["misses", "misses_relative"], "miss", 3),
-    ("o/s", ["ops_per_s", "ops_relative"], "tps", 0),
+/// Head, names in files (absolute and relative), metric and decimals of what an op costs. A rate has as
+/// many decimals as its smallest needs.
+const COSTS: [(&str, [&str; 2], &str, Option<usize>); 8] = [
+    ("cpu/o", ["server_cpu_us", "server_cpu_relative"], "server-cpu", Some(1)),
+    ("ccpu/o", ["client_cpu_us", "client_cpu_relative"], "cpu", Some(1)),
+    ("cs/o", ["context_switches", "context_switches_relative"], "cs", Some(3)),
+    ("r/o", ["innodb_reads", "innodb_reads_relative"], "innodb-reads", Some(3)),
+    ("rKB/o", ["read_kb", "read_relative"], "rkb", Some(2)),
+    ("wKB/o", ["written_kb", "written_relative"], "wkb", Some(2)),
+    ("miss/o", ["misses", "misses_relative"], "miss", Some(3)),
+    ("o/s", ["ops_per_s", "ops_relative"], "tps", None),
 ];
 
 pub(crate) const LEGEND: [&str; 3] = [
@@ -556,10 +553,8 @@ pub(crate) fn per_op(
     let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
     let mut below = LEGEND.map(str::to_owned).to_vec();
     below.extend((base.is_some() && by_zero).then(|| OF_ZERO.to_owned()));
-    // A rate has as many decimals as its smallest needs.
-    let decimals = |at: usize, of: usize| match metrics[at] {
-        rate if rate.is_rate() => rate.decimals(costs.iter().filter_map(|line| line[at])),
-        _ => of,
+    let decimals = |at: usize, of: Option<usize>| {
+        of.unwrap_or_else(|| metrics[at].decimals(costs.iter().filter_map(|line| line[at])))
     };
     // A 0 has no decimals.
     let shown = |of: Option<f64>, decimals| Some((of?, if of? == 0.0 { 0 } else { decimals }));

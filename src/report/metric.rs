@@ -215,7 +215,7 @@ impl Metric {
     /// Returns the part of a number's unit that people see, and its name there: files keep microseconds.
     pub(crate) fn unit(self) -> (f64, &'static str, &'static str) {
         match self.figure() {
-            figure if figure.unit == "us" => (MS, "ms", "milliseconds"),
+            figure if figure.unit == "us" => (MS, "ms", figure.unit_in_words),
             figure => (1.0, figure.unit, figure.unit_in_words),
         }
     }
@@ -285,7 +285,13 @@ impl Metric {
         })
     }
 
+    /// Returns the numbers of the runs. If one has too few ops for a percentile there are none: without
+    /// the shortest repeats the number would be that of the fast ones.
     pub(crate) fn values(self, runs: &[Run]) -> Result<Vec<f64>> {
+        let mut steps = runs.iter().filter_map(|run| run.measured());
+        if steps.any(|step| self.scarce(step).is_some()) {
+            return Ok(Vec::new());
+        }
         runs.iter().filter_map(|run| self.value(*run).transpose()).collect()
     }
 
@@ -448,7 +454,8 @@ impl PartialEq for Figure {
 }
 
 const US: f64 = 1e6;
-const MS: f64 = 1e3;
+/// Microseconds of a millisecond.
+pub(super) const MS: f64 = 1e3;
 const KB: f64 = 1024.0;
 
 macro_rules! figures {
@@ -503,10 +510,10 @@ pub const FIGURES: &[Figure] = figures! {
         |s| s.client.us_per_op;
     "client-seconds" [], "s", "client CPU", "seconds, user and system", false, Some("cpu"),
         |s| Some(s.client.user_s + s.client.sys_s);
-    "rtt" [], "us", "round trip of an empty query", "microseconds", false, None, |s| s.client.rtt_us;
+    "rtt" [], "us", "round trip of an empty query", "milliseconds", false, None, |s| s.client.rtt_us;
 };
 
-const TIMES: &[Figure] = figures! { "times" [], "us", "", "microseconds", false, None, |_| None; };
+const TIMES: &[Figure] = figures! { "times" [], "us", "", "milliseconds", false, None, |_| None; };
 
 fn miss_percent(step: &Summary) -> Option<f64> {
     let status = step.status()?;

@@ -80,6 +80,7 @@ use table::WorkloadTable;
 
 /// Returns the report of some runs, as text that ends with a line end.
 pub fn render<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
+    options.check_metrics()?;
     let tables = tables::tables_to_show(&runs.into(), options)?;
     let tables: Vec<WorkloadTable> = tables.into_iter().map(notes::noted).collect();
     let series = matches!(options.format, Format::Bencher | Format::Gha);
@@ -130,7 +131,7 @@ pub fn closing<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<Strin
     let tables: Vec<WorkloadTable> = tables.into_iter().map(notes::noted).collect();
     let lines = lines_below(&tables, options)?;
     let written = |line: String| match options.format {
-        Format::Markdown => format!("\n{}\n", escape::markdown(&line)),
+        Format::Markdown => format!("\n{}\n", escape::paragraph(&line)),
         _ => line + "\n",
     };
     Ok(lines.into_iter().map(written).collect())

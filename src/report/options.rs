@@ -41,7 +41,7 @@ pub enum Notes {
 }
 
 impl Options {
-    /// Refuses labels that the layout does nothing with, and the lack of those that it needs.
+    /// Refuses labels that the layout does nothing with.
     pub(super) fn check(&self) -> Result<()> {
         let layout = self.layout;
         let (wrong, hint) = if !layout.compares() && self.new.is_some() {
@@ -49,13 +49,21 @@ impl Options {
             ("takes no --new", hint)
         } else if self.spread && layout != Layout::Versions {
             ("takes no --spread", "--layout versions, the default, does")
-        } else if !layout.has_metric() && !self.also.is_empty() {
-            ("takes no second --metric", "it has its own columns: leave --metric out")
         } else if !layout.relates() && !layout.compares() && self.baseline.is_some() {
             ("takes no --baseline", "--layout versions, workloads, relative and per-op do")
         } else {
             return Ok(());
         };
         Err(Error::usage(format!("--layout {layout} {wrong}")).hint(hint))
+    }
+
+    /// Refuses metrics that the layout does not show. A page or a picture has no layout.
+    pub(super) fn check_metrics(&self) -> Result<()> {
+        let has_metrics = self.metric != Metric::default() || !self.also.is_empty();
+        if self.layout.has_metric() || !has_metrics {
+            return Ok(());
+        }
+        Err(Error::usage(format!("--layout {} takes no --metric", self.layout))
+            .hint("it has its own columns: leave --metric out"))
     }
 }

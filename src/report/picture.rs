@@ -9,7 +9,7 @@ use super::chart::{
     percentiles, px, sample,
 };
 use super::escape::{clip, markup};
-use super::labels::{Labels, labels, require_label};
+use super::labels::{Labels, base_of, first_measured, labels};
 use super::names::label;
 use super::notes::noted;
 use super::options::Options;
@@ -40,15 +40,14 @@ fn rules_of_file() -> String {
 pub fn picture<'a>(runs: impl Into<Runs<'a>>, options: &Options, what: Picture) -> Result<String> {
     let tables = tables_to_show(&runs.into(), options)?;
     let labels = labels(&tables);
-    let ratios = Ratios::new(&tables);
+    let (ratios, base) = (Ratios::new(&tables), first_measured(&tables));
     let mut charts = Vec::new();
     for (at, table) in tables.iter().enumerate() {
         charts.extend(match what {
             Picture::Qps => over_clients(table, &labels),
             Picture::Relative => {
-                let base = options.baseline.as_deref().unwrap_or(table.lines[0].label);
-                require_label(&labels, "--baseline", base)?;
-                let related = ratios.related(at, table, base).into_iter();
+                let base = options.baseline.as_deref().or_else(|| base_of(table, base));
+                let related = base.and_then(|base| ratios.related(at, table, base)).into_iter();
                 related.flat_map(|table| over_clients(&table, &labels)).collect()
             }
             Picture::Latency => percentiles(table, &labels)?,

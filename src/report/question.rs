@@ -169,6 +169,9 @@ pub fn pair<'a>(runs: impl Into<Runs<'a>>, given: [Option<&str>; 2]) -> Result<[
         ([None, None], [base, new]) => [*base, *new],
         _ => return Err(no_pair(&labels)),
     };
+    if found[0] == found[1] {
+        return Err(no_other(found[0]));
+    }
     Ok(found.map(str::to_owned))
 }
 
@@ -197,8 +200,7 @@ pub fn base_and_new<'a>(
         return Err(no_pair(&labels));
     }
     if found.contains(&base) {
-        let what = format!("{} is compared with itself", escape::line(base));
-        return Err(Error::usage(what).hint("--baseline and --new name two labels"));
+        return Err(no_other(base));
     }
     Ok((base.to_owned(), found.into_iter().map(str::to_owned).collect()))
 }
@@ -219,6 +221,11 @@ fn no_base(labels: &[&str]) -> Error {
         _ => Error::usage("--new names every label: there is no other one to compare with")
             .hint("--baseline LABEL names the one that the others are compared with"),
     }
+}
+
+fn no_other(label: &str) -> Error {
+    Error::usage(format!("{} is compared with itself", escape::line(label)))
+        .hint("--baseline and --new name two labels")
 }
 
 fn no_pair(labels: &[&str]) -> Error {

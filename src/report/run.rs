@@ -29,6 +29,20 @@ impl<'a> Deref for Runs<'a> {
     }
 }
 
+impl<'a> Runs<'a> {
+    /// Returns those of the newest invocation, or import, of each label and workload.
+    #[must_use]
+    pub fn newest(&self) -> Runs<'a> {
+        let of = |run: &Run<'a>| (run.workload(), run.label(), run.imported().is_some());
+        let mut runs = self.0.clone();
+        runs.sort_by_cached_key(|run| run.sort_key());
+        let newest: BTreeMap<_, &str> =
+            runs.iter().map(|run| (of(run), run.invocation())).collect();
+        runs.retain(|run| newest[&of(run)] == run.invocation());
+        Runs(runs)
+    }
+}
+
 impl<'a> FromIterator<Run<'a>> for Runs<'a> {
     fn from_iter<I: IntoIterator<Item = Run<'a>>>(runs: I) -> Self {
         Runs(runs.into_iter().collect())
@@ -89,6 +103,13 @@ impl<'a> Run<'a> {
         match self {
             Run::Measured(step) => step.cell(),
             Run::Imported(run) => run.cell(),
+        }
+    }
+
+    fn invocation(self) -> &'a str {
+        match self {
+            Run::Measured(step) => &step.run_id,
+            Run::Imported(run) => &run.import_id,
         }
     }
 

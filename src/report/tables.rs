@@ -41,6 +41,7 @@ pub(super) fn tables_to_show<'a>(
     if options.layout.has_metric() && is_imported && has_no_number {
         return Err(not_printed(&tables, runs));
     }
+    options.baseline.iter().try_for_each(|label| require_label(&labels, "--baseline", label))?;
     Ok(tables)
 }
 
@@ -234,10 +235,7 @@ fn table<'a>(
 
 pub(crate) fn cell<'a>(runs: Vec<Run<'a>>, metric: &Metric) -> Result<Option<TableCell<'a>>> {
     agree(&runs)?;
-    // Without its shortest repeats a percentile would be that of the fast ones.
-    let is_scarce =
-        runs.iter().filter_map(|run| run.measured()).any(|step| metric.scarce(step).is_some());
-    let values = if is_scarce { Vec::new() } else { metric.values(&runs)? };
+    let values = metric.values(&runs)?;
     let interval = stats::median_interval(&values);
     let (relative, relative_interval, spread) = (None, None, stats::spread(&values));
     let cell = |spread| TableCell { values, spread, interval, relative, relative_interval, runs };

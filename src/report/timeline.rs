@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::chart::{Axis, Chart, ERRORS, MS, OUTAGE, Point, Series, Span, UNCOUNTED, at};
+use super::chart::{Axis, Chart, ERRORS, OUTAGE, Point, Series, Span, UNCOUNTED, at};
 use super::escape;
 use super::labels::{Labels, position};
+use super::metric::MS;
 use super::names::label;
 use super::table::{LabelRow, WorkloadTable};
 use crate::stats::is_scarce;

@@ -91,12 +91,12 @@ fn rows_of<'s>(at: usize, cell: Cell, steps: &[&'s Summary]) -> Vec<NamedRow<'s>
         let there: Vec<&Transaction> = steps.iter().filter_map(of).collect();
         let per_s = steps.iter().map(|step| of(step).map_or(0.0, |of| of.tps)).collect();
         let times_ms = PERCENTILES.map(|(percentile, read, _)| {
-            let known = |of: &&Transaction| {
-                let own = of.latency.own();
+            let known = |step: &&'s Summary| {
+                let own = of(step)?.latency.own();
                 read(own).filter(|_| !is_scarce(percentile, own.count)).map(|us| us / 1e3)
             };
             // One that is known of some repeats alone would be of the busier ones.
-            median(there.iter().map(known).collect::<Option<Vec<f64>>>()?)
+            median(steps.iter().map(known).collect::<Option<Vec<f64>>>()?)
         });
         let errors = there.iter().flat_map(|of| &of.errors);
         NamedRow {

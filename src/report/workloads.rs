@@ -4,7 +4,7 @@ use super::columns::{Rows, Sheet};
 use super::delta::shared;
 use super::distinct::{entry, push_new};
 use super::escape;
-use super::labels::labels;
+use super::labels::{first_measured, labels};
 use super::metric::Metric;
 use super::names::{at_clients, label};
 use super::note::MARK;
@@ -82,7 +82,8 @@ impl<'s> Row<'s> {
 /// Makes a page of each metric. Workloads stand in the order of their tables, by the time of their first run.
 pub(super) fn pages(tables: &[WorkloadTable], baseline: Option<&str>) -> Vec<Page> {
     let labels = labels(tables);
-    let Some(base) = baseline.or(labels.first().copied()) else { return Vec::new() };
+    let base = baseline.or_else(|| first_measured(tables)).or(labels.first().copied());
+    let Some(base) = base else { return Vec::new() };
     let (ratios, mut by_metric) = (Ratios::new(tables), Vec::<(Metric, Vec<Row>)>::new());
     for (at, table) in tables.iter().enumerate() {
         for slice in table.by_column().into_iter().map(noted) {

@@ -32,7 +32,7 @@ pub(crate) fn write(
     };
     match format {
         Format::Markdown => {
-            let lines = lines.iter().map(|line| format!("\n{}\n", escape::markdown(line)));
+            let lines = lines.iter().map(|line| format!("\n{}\n", escape::paragraph(line)));
             each(&markdown) + &lines.collect::<String>()
         }
         Format::Csv => csv(pages, layout == "versions"),
@@ -109,7 +109,7 @@ fn markdown(page: &Page, below: &[String]) -> Vec<String> {
         lines.extend(sheet.texts().map(|cells| row(cells.iter().map(escaped).collect())));
     }
     // One paragraph each: Markdown would join the lines.
-    lines.extend(below.iter().map(|line| format!("\n{}", escaped(line))));
+    lines.extend(below.iter().map(|line| format!("\n{}", escape::paragraph(line))));
     lines
 }
 

@@ -96,6 +96,17 @@ fn junit_gets_a_case_for_each_gate() {
 }
 
 #[test]
+fn junit_has_an_error_when_totals_are_not_comparable() {
+    let (base, new, format) = ("a <b>".to_owned(), "c".to_owned(), Format::Junit);
+    let metric = "client-seconds".parse().expect("a metric");
+    let asked = Question { base, new, metric, format, ..Question::default() };
+    let told = compare(&steps().iter().collect::<Vec<_>>(), &asked).expect("a comparison");
+    hold_junit(&told.text);
+    let counts = r#"failures="0" errors="2" skipped="0""#;
+    assert!(told.text.contains(counts), "{}", told.text);
+}
+
+#[test]
 fn junit_gets_a_case_for_each_cell_of_a_comparison() {
     let (base, new) = ("a <b>".to_owned(), "c".to_owned());
     let format = Format::Junit;

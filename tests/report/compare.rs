@@ -1,6 +1,6 @@
 //! Labels compared with a baseline by statistics: verdicts, corrections, blocks, refusals.
 
-use loadgen::report::{Comparison, Layout, Question, base_and_new, compare, page, pair};
+use loadgen::report::{Comparison, Layout, Question, Runs, base_and_new, compare, page, pair};
 use loadgen::summary::{ErrorClass, ErrorCount, Outcome};
 
 use super::*;
@@ -741,6 +741,8 @@ fn two_labels_need_no_flags_and_more_are_named() {
     assert_eq!(named(&three, [Some("new"), Some("third")]).expect("given")[1], "third");
     let (code, text) = named(&three, [Some("new"), None]).expect_err("which?");
     assert!(code == 2 && text.contains("--new"), "{text}");
+    let (code, text) = named(&two, [Some("old"), Some("old")]).expect_err("one label");
+    assert!(code == 2 && text.contains("with itself"), "{text}");
     let (code, text) = named(&two, [Some("nwe"), None]).expect_err("no such label");
     assert!(code == 2 && text.contains("'new'"), "{text}");
     let (code, text) = named(&two[..6], [None, None]).expect_err("nothing to compare with");
@@ -924,6 +926,18 @@ fn labels_are_compared_with_the_first_by_time_when_no_flag_names_another() {
     assert_eq!(error.kind().exit_code(), 4, "{error}");
     let error = base_and_new(&one, None, &owned(&["a"])).expect_err("nothing to compare with");
     assert_eq!(error.kind().exit_code(), 4, "{error}");
+}
+
+#[test]
+fn first_label_is_that_of_the_newest_invocations_when_these_alone_are_asked_for() {
+    let steps = [step(0, "a", 8, 100.0), step(1, "b", 8, 90.0), step(2, "a", 8, 80.0)];
+    let runs = Runs::from(&steps.iter().collect::<Vec<_>>());
+    let newest = pair(runs.newest(), [None, None]).expect("two labels");
+    assert_eq!(newest, ["b", "a"].map(str::to_owned));
+    assert_eq!(pair(runs, [None, None]).expect("two labels"), ["a", "b"].map(str::to_owned));
+    let laid = Options { layout: Layout::Delta, latest: true, ..Options::default() };
+    let rows = &json(&steps, &laid)["rows"];
+    assert_eq!((&rows[0]["from"], &rows[0]["to"]), (&"b".into(), &"a".into()));
 }
 
 /// Rows as JSON has them.

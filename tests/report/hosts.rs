@@ -43,6 +43,9 @@ fn each_host_is_a_line_with_its_part() {
     let rows = &json(&steps(), &laid)["rows"];
     assert_eq!((&rows[0]["rank"], &rows[0]["ops_per_s"]), (&1.into(), &500.0.into()));
     assert_eq!((&rows[1]["verdict"], &rows[1]["label"]), (&"client-bound".into(), &"a".into()));
+    let mut unknown = steps();
+    unknown[0].hosts[0].verdict = None;
+    assert_eq!(json(&unknown, &laid)["rows"][0]["verdict"], serde_json::Value::Null);
     let none = report(&steps()[1..], &laid);
     assert_eq!(none, "point-select: hosts, 0 in 1 step\n");
 }

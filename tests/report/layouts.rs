@@ -552,7 +552,9 @@ fn labels_that_a_layout_has_no_use_for_are_refused() {
     };
     says(&between(Layout::List, "a", "b"), "takes no --new");
     says(&between(Layout::Delta, "a", "x"), "--new: no label 'x'");
-    says(&Options { also: vec![Metric::TPS], ..laid(Layout::PerOp) }, "takes no second --metric");
+    says(&Options { also: vec![Metric::TPS], ..laid(Layout::PerOp) }, "takes no --metric");
+    says(&Options { metric: Metric::TPS, ..laid(Layout::Suite) }, "takes no --metric");
+    says(&between(Layout::Delta, "a", "a"), "a is compared with itself");
     let related =
         |layout, label: &str| Options { baseline: Some(label.to_owned()), ..laid(layout) };
     says(&related(Layout::Peak, "a"), "takes no --baseline");

@@ -132,6 +132,42 @@ fn the_page_begins_with_the_answer_of_a_comparison_when_it_has_several_labels() 
 }
 
 #[test]
+fn answers_and_ratios_of_a_page_have_one_base_when_the_labels_have_another_order() {
+    let of = |order: u32, label: &str, workload: &str, factor: f64| -> Vec<Summary> {
+        let of_repeat = |repeat: u32| {
+            let qps = (1000.0 + f64::from(repeat)) * factor;
+            let mut step = super::repeat(&step(order, label, 8, qps), repeat, qps);
+            workload.clone_into(&mut step.workload.name);
+            step.started_at = format!("2026-11-20T{order:02}:{repeat:02}:00Z");
+            step
+        };
+        (1..7).map(of_repeat).collect()
+    };
+    // The second workload began with the other label.
+    let steps = [
+        of(0, "old", "one", 1.0),
+        of(1, "new", "one", 1.2),
+        of(2, "new", "two", 1.2),
+        of(3, "old", "two", 1.0),
+    ]
+    .concat();
+    for (order, base, other) in [("old", "old", "new"), ("new", "new", "old")] {
+        let order = vec![order.to_owned()];
+        let html = paged(&steps, &Options { order, ..Options::default() }).expect("a page");
+        let answers = html.split("<p class=\"result\">").skip(1);
+        let answers: Vec<&str> = answers.map(|of| of.split("</p>").next().expect("it")).collect();
+        assert!(!answers.is_empty(), "{html}");
+        let than = format!("than {base}");
+        assert!(answers.iter().all(|line| line.contains(&than)), "{answers:?}");
+        let related = format!("relative to {base}");
+        assert!(html.contains(&related), "{html}");
+        assert!(!html.contains(&format!("relative to {other}")), "{html}");
+    }
+    let bare = paged(&steps, &Options::default()).expect("a page");
+    assert!(!bare.contains("relative to new"), "one base for all workloads: {bare}");
+}
+
+#[test]
 fn a_panel_is_one_drawing_with_its_legend_in_it() {
     let html = paged(&sweep(), &Options::default()).expect("a page");
     for figure in html.split("<figure>").skip(1) {
@@ -431,10 +467,21 @@ fn what_a_table_refuses_no_page_shows() {
     let unknown = Options { baseline: Some("none".to_owned()), ..Options::default() };
     let error = paged(std::slice::from_ref(&first), &unknown).expect_err("no such label");
     assert_eq!(error.kind().exit_code(), 2);
+    for what in PICTURES {
+        let error = picture(&[&first], &unknown, what).expect_err("no such label");
+        assert_eq!(error.kind().exit_code(), 2);
+    }
     let mut lone = first;
     lone.timeline.clear();
     let error = drawn(&[lone], Picture::Timeline).expect_err("no timeline");
     assert_eq!(error.kind().exit_code(), 4);
+}
+
+#[test]
+fn picture_of_ratios_skips_a_label_without_a_completed_step() {
+    let mut steps = [step(0, "a", 8, 100.0), step(1, "b", 8, 90.0), step(2, "c", 8, 80.0)];
+    steps[0].outcome = Outcome::Aborted;
+    drawn(&steps, Picture::Relative).expect("a picture");
 }
 
 #[test]

@@ -73,6 +73,15 @@ fn each_transaction_is_a_line_with_medians_and_sums_of_the_repeats() {
 }
 
 #[test]
+fn percentile_is_unknown_when_one_repeat_lacks_the_name() {
+    let mut steps = steps();
+    steps[2].transactions.truncate(1);
+    let rows = &json(&steps, &laid())["rows"];
+    assert_eq!((&rows[0]["p99_ms"], &rows[1]["transaction"]), (&8.0.into(), &"payment".into()));
+    assert_eq!((&rows[1]["p50_ms"], &rows[1]["ops"]), (&Value::Null, &2_200.into()));
+}
+
+#[test]
 fn table_of_steps_without_names_is_empty() {
     let without = &steps()[3..];
     assert!(report(without, &laid()).starts_with("point-select: transactions, 0 names\n"));

@@ -3,7 +3,7 @@
 use super::{json, report};
 use crate::common::summaries::{step, worded};
 use loadgen::report::{Layout, Options};
-use loadgen::summary::{Group, Summary};
+use loadgen::summary::{Group, Outcome, Summary};
 use serde_json::Value;
 
 fn of_workload(order: u32, name: &str, label: &str, clients: u32, qps: f64) -> Summary {
@@ -79,6 +79,17 @@ fn workloads_stand_in_the_order_in_which_they_ran_with_numbers_over_those_of_the
     );
     assert!(tables[0][5].starts_with("---"), "{text}");
     assert_eq!(tables[0][6..], ["1000 2000* z-first", "50.0 40.0 a-second", "- 5.00 only-new"]);
+}
+
+#[test]
+fn base_is_the_first_label_with_a_completed_step_when_none_is_asked_for() {
+    let mut steps = [("a", 1.0), ("b", 2.0), ("c", 3.0)]
+        .map(|(label, qps)| of_workload(qps as u32, "one", label, 8, qps));
+    steps[0].outcome = Outcome::Aborted;
+    let report = json(&steps, &Options { layout: Layout::Workloads, ..Options::default() });
+    let rows = values(&report, "qps").into_iter();
+    let ratios: Vec<(String, Option<f64>)> = rows.map(|row| (row.1, row.3)).collect();
+    assert_eq!(ratios, [("b".to_owned(), Some(1.0)), ("c".to_owned(), Some(1.5))]);
 }
 
 #[test]
