@@ -668,11 +668,11 @@ local function pause()
   waits = 0
 end
 
--- A pause is no part of an event's time. Under loadgen it lies between two events, so that it holds up no end of a run;
--- sysbench would count an event twice that ends itself.
 -- The connection was opened again: its statements and its transaction are gone.
 local is_new
 
+-- A pause is no part of an event's time. Under loadgen it lies between two events, so that it holds up no end of a run;
+-- sysbench would count an event twice that ends itself.
 function event()
   local kind, opt = current.kind, sysbench.opt
   if waits > 0 then

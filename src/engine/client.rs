@@ -31,7 +31,9 @@ pub(crate) async fn run(
     let is_reconnectable = |error: &OpError| match &plan.rules.after_error {
         _ if !opens_again => false,
         AfterError::Policy => plan.policy.reconnects(),
-        AfterError::Restart(ignored) => ignored.has_lost() && !error.keeps_session(),
+        AfterError::Restart(ignored) => {
+            ignored.has_lost() && !error.keeps_session() && !error.is_of_rows()
+        }
     };
     loop {
         let error = match state.watch(thread.op_timeout(), client.work()).await {
@@ -297,6 +299,8 @@ impl<'a> Client<'a> {
                 self.measure();
             }
             if arrival.measured && !self.thread.may_begin(self.state).await {
+                // Others would learn of it at their next arrivals.
+                pacing.end();
                 break;
             }
             self.state.intended.set(Some(arrival.intended));
@@ -394,6 +398,10 @@ impl<'a> Client<'a> {
             Ok(done) => return Attempt::Over(Ok(done)),
             Err(error) => error,
         };
+        // The events of the rows have ended: none of them can begin again.
+        if error.is_of_rows() {
+            return Attempt::Over(Err(error));
+        }
         if !error.keeps_session() {
             if !ignored.has_lost() || !self.program.opens_again() {
                 return Attempt::Over(Err(error));

@@ -205,8 +205,9 @@ impl CompiledProgram {
         self.bulk.sql.clear();
         op.state.answered.set(None);
         let sent = op.session.query(Want::Count).await;
+        // Always with the request: by it the loop knows that the events of the rows have ended.
         let answer = sent.map_err(|failure| {
-            failed_request(op, failure, |session| action(session.sent_text()))
+            OpError::Failure(failure, Some(Box::new(action(op.session.sent_text()))))
         })?;
         op.count(|events| events.writes += u64::from(answer.affected > 0));
         Ok(())

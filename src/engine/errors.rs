@@ -85,11 +85,13 @@ const KINDS_MAX: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OpError {
-    /// With the request where somebody shows it (`Rules::raw_refusals`).
+    /// With the request where somebody shows it (`Rules::raw_refusals`), or the loop decides by it.
     Failure(Failure, Option<Box<ClientAction>>),
     Wrong(String),
     /// No answer for so long: given up, and the connection with it.
     Timeout(Duration),
+    /// No answer until the drain was over.
+    Unanswered,
     /// This, and then ROLLBACK failed too: the next BEGIN would commit what is still open.
     LeftOpen(Box<OpError>),
     /// A script failed, in these words.
@@ -102,7 +104,7 @@ impl OpError {
             OpError::Failure(Failure::Server { code, .. }, _) => class(*code),
             OpError::Failure(Failure::Lost(_), _) => ErrorClass::Lost,
             OpError::Wrong(_) | OpError::Script(..) => ErrorClass::Wrong,
-            OpError::Timeout(_) => ErrorClass::Timeout,
+            OpError::Timeout(_) | OpError::Unanswered => ErrorClass::Timeout,
             OpError::LeftOpen(error) => error.class(),
         }
     }
@@ -114,6 +116,12 @@ impl OpError {
     /// Returns whether a client could not log in again after so many ops.
     pub(super) fn is_of_login(&self) -> bool {
         matches!(self, OpError::Failure(_, Some(action)) if **action == ClientAction::Connect)
+    }
+
+    /// Returns whether it lost the rows of a bulk statement.
+    pub(super) fn is_of_rows(&self) -> bool {
+        let OpError::Failure(_, Some(action)) = self else { return false };
+        matches!(**action, ClientAction::Rows(_) | ClientAction::Rest(_))
     }
 
     pub(crate) fn leaves_doubt(&self) -> bool {
@@ -147,7 +155,7 @@ impl OpError {
             OpError::Failure(Failure::Lost(what), _)
             | OpError::Wrong(what)
             | OpError::Script(_, what) => (None, what.clone()),
-            OpError::Timeout(_) => (None, self.to_string()),
+            OpError::Timeout(_) | OpError::Unanswered => (None, self.to_string()),
             OpError::LeftOpen(error) => return error.count(),
         };
         let (code, class) = (self.code(), self.class());
@@ -170,6 +178,7 @@ impl std::fmt::Display for OpError {
             OpError::Timeout(limit) => {
                 write!(f, "no answer within {} (--op-timeout)", units::duration(*limit))
             }
+            OpError::Unanswered => f.write_str("no answer by the end of the drain"),
             OpError::LeftOpen(error) => write!(f, "{error} (and ROLLBACK failed)"),
         }
     }
@@ -284,7 +293,7 @@ pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_i
             ]
         }
         OpError::Script(..) => Vec::new(),
-        OpError::Timeout(_) | OpError::LeftOpen(_) => {
+        OpError::Timeout(_) | OpError::Unanswered | OpError::LeftOpen(_) => {
             vec!["--on-error reconnect drops the connection and goes on with another one"]
         }
         OpError::Failure(Failure::Server { code, message, .. }, _) => {
@@ -330,7 +339,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    fn is_success(&self) -> bool {
+    pub(super) fn is_success(&self) -> bool {
         matches!(self, Event::Success(_))
     }
 }
@@ -384,8 +393,19 @@ impl OutageWatch {
         self.events.extend(events.into_iter().filter(|(at, _)| *at <= end));
         let all = self.reported.iter().map(|(now, _)| *now).min().expect("a step has threads");
         let mut errors = self.events.iter().filter(|(_, event)| !event.is_success());
-        let through = if errors.nth(PENDING_MAX).is_some() { now } else { all };
-        self.proceed(through);
+        // A thread that has ended says nothing of how far the others are.
+        let many = now != Ns::MAX && errors.nth(PENDING_MAX).is_some();
+        self.proceed(if many { now } else { all });
+    }
+
+    /// Returns whether a thread has done more ops than it last reported.
+    pub(crate) fn has_more(&self, thread: usize, ops: u64) -> bool {
+        ops > self.reported[thread].1
+    }
+
+    /// Returns the last success, as far as all threads have reported.
+    pub(crate) fn last_success(&self) -> Ns {
+        self.last_success
     }
 
     /// Ends with the window; when a server was as fast as before comes from the timeline.
@@ -592,6 +612,14 @@ mod tests {
         assert_eq!(goes_on(server(1927)), [false; 3]);
         assert_eq!(goes_on(lost()), [false; 3]);
         assert_eq!(goes_on(OpError::Timeout(Duration::from_secs(1))), [false; 3]);
+        assert_eq!(goes_on(OpError::Unanswered), [false; 3]);
+    }
+
+    #[test]
+    fn error_names_its_flag_when_the_flag_gave_the_op_up_and_not_when_the_drain_did() {
+        let names = |error: OpError| error.to_string().contains("--op-timeout");
+        assert!(names(OpError::Timeout(Duration::from_secs(10))));
+        assert!(!names(OpError::Unanswered));
     }
 
     #[test]
@@ -837,6 +865,26 @@ mod tests {
         let events = (0..=PENDING_MAX as u64).map(|ns| (1 + ns, Event::Success(1 + ns)));
         watch.report(0, (2000 * MS, 0), events.collect(), Ns::MAX);
         assert_eq!(watch.reached, 0);
+    }
+
+    #[test]
+    fn outage_ends_with_its_success_when_a_thread_with_many_errors_has_ended() {
+        let mut watch = OutageWatch::new(2, 0);
+        let mut events = Events::new();
+        (0..=PENDING_MAX as u64).for_each(|ns| add_error(&mut events, 1 + ns, None, "the same"));
+        watch.report(0, (Ns::MAX, 0), events, Ns::MAX);
+        tell(&mut watch, 1, (2000, 1, Some((1000, 1000)), vec![]));
+        let found = watch.finish(3000 * MS, &[]);
+        assert_eq!((found.len(), found[0].first_success_s), (1, Some(1.0)));
+        assert_eq!(watch.last_success(), 1000 * MS);
+    }
+
+    #[test]
+    fn thread_has_more_ops_when_it_has_done_some_since_its_report() {
+        let mut watch = OutageWatch::new(2, 0);
+        tell(&mut watch, 1, (20, 7, Some((5, 20)), vec![]));
+        let more = [(0, 0), (0, 1), (1, 7), (1, 8)].map(|(of, ops)| watch.has_more(of, ops));
+        assert_eq!(more, [false, true, false, true]);
     }
 
     /// An instant in milliseconds, and whether an op succeeded at it.

@@ -17,7 +17,6 @@ use crate::mysql::wire::{Inbox, KeptResult, LeanSession, Params, Value, Want};
 use crate::mysql::{Failure, ServerLink, class, connect_error};
 use crate::observe::Ns;
 use crate::plan::{Ignored, limits};
-use crate::stop::within;
 use crate::workload::pieces;
 
 /// Statements that a server runs as text only.
@@ -168,8 +167,8 @@ impl Server<'_> {
     /// Records the time of a statement that has just been answered: those behind the last event are in none.
     fn time_statement(&self, kind: usize, sent: Ns) {
         if let Some((thread, client)) = self.client.filter(|_| !self.defers_goodbyes) {
-            let took = thread.now() - sent;
-            thread.recorder.borrow_mut().statement(kind, client.measured.get(), took);
+            let times = (sent, thread.now());
+            thread.recorder.borrow_mut().statement(kind, client.measured.get(), times);
         }
     }
 
@@ -499,7 +498,7 @@ impl Connections {
 
     pub(crate) async fn close_all(self) {
         for session in self.into_sessions() {
-            let _ = within(limits::COURTESY, session.close(limits::COURTESY)).await;
+            session.close(limits::COURTESY).await;
         }
     }
 }
@@ -531,6 +530,12 @@ fn set_value(params: &mut Params, at: usize, value: &Lua, kind: u8, literal: boo
     match value {
         Lua::Integer(number) if kind == b'i' => params.set(at, Value::Int(*number)),
         Lua::Number(number) if kind == b'i' => params.set(at, Value::Int(*number as i64)),
+        // More digits than a number of Lua holds.
+        Lua::String(digits) if kind == b'i' => {
+            if let Ok(number) = digits.to_string_lossy().parse() {
+                params.set(at, Value::Int(number));
+            }
+        }
         Lua::Integer(number) => params.set(at, Value::Double((*number as f64).to_bits())),
         Lua::Number(number) => params.set(at, Value::Double(number.to_bits())),
         Lua::String(text) => params.set_bytes(at, |out| {

@@ -305,6 +305,24 @@ fn bulk_statement_grows_by_a_row_when_an_op_is_one() {
 }
 
 #[test]
+fn step_ends_when_a_bulk_statement_fails_though_its_error_is_ignored() {
+    let after_error = AfterError::Restart(Ignored::All);
+    let rules = Rules { row_an_op: true, after_error, ..Rules::loadgen() };
+    let plan = Plan { rules, ..plan_of("bulk-insert", 1, StopAt::Ops(10)) };
+    for action in [Action::error(1213, "40001", "Deadlock"), Action::Close] {
+        // The first statement goes when the next row does not fit, or behind the last event.
+        for (bytes, late) in [(60, 0), (524_287, 1)] {
+            let options = [("bulk_bytes".to_owned(), bytes)].into();
+            let workload = plan.workload.clone().with_options(&options).expect("an option of it");
+            let faults = vec![Fault::new(At::EachStatement(1), action.clone()).only("INSERT")];
+            let script = Script { faults, ..with_max() };
+            let ran = measure(&Plan { workload, ..plan.clone() }, script);
+            assert_eq!((ran.seen.ends.get(), ran.seen.late.get()), (1, late), "{action:?}");
+        }
+    }
+}
+
+#[test]
 fn largest_id_is_not_asked_for_when_ids_begin_at_one() {
     let unique = include_str!("../../profiles/workloads/insert-unique.toml");
     let workload = Workload::parse(unique, "insert-unique").expect("a workload");

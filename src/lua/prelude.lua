@@ -151,9 +151,11 @@ Result.nfields, Result.nrows = 0, 0
 ffi.metatype("sql_result", { __index = Result, __tostring = Result.__tostring })
 local NO_RESULT = ffi.cast("sql_result *", nil)
 
--- Makes a result of an answer.
+-- Makes a result of an answer; the error before it is forgotten.
 local function result(con, columns, rows)
-  con.error = ERROR.NONE
+  if con.error ~= ERROR.NONE then
+    con.error, con.sql_errno, con.sql_state, con.sql_errmsg = ERROR.NONE, 0, nil, nil
+  end
   con.serial = con.serial + 1
   if columns == 0 then return NO_RESULT end
   local rs = con.rs
@@ -196,7 +198,8 @@ local function connect(driver)
     host.fatal("error " .. message)
     return nil
   end
-  local con = setmetatable({ id = id, env = driver.env, driver = driver, error = ERROR.NONE, serial = 0 }, Connection)
+  local con = setmetatable({ id = id, env = driver.env, driver = driver, error = ERROR.NONE, sql_errno = 0, serial = 0 },
+    Connection)
   con.handle = ffi.gc(number_of(id), collected(driver.dropped))
   con.rs = setmetatable({ con = con, nfields = 0, nrows = 0 }, Result)
   return con
@@ -279,7 +282,8 @@ end
 
 function Connection:bulk_insert_init(sql)
   check_text(sql, "bulk_insert_init", 3)
-  self.bulk = { head = sql, rows = {}, n = 0, bytes = #sql }
+  -- A comma precedes each row but the first.
+  self.bulk = { head = sql, rows = {}, n = 0, bytes = #sql - 1 }
   return true
 end
 
@@ -288,10 +292,13 @@ local function flush(con)
   local bulk = con.bulk
   if bulk.n == 0 then return true end
   local sql = bulk.head .. concat(bulk.rows, ",", 1, bulk.n)
-  bulk.n, bulk.bytes = 0, #bulk.head
-  local columns, errno, state, message, listed = request(QUERY, con.id, sql)
-  if columns then return true end
-  note_error(con, "mysql_drv_query()", sql, errno, state, message, listed)
+  bulk.n, bulk.bytes = 0, #bulk.head - 1
+  local columns, rows, a, b, listed = request(QUERY, con.id, sql)
+  if columns then
+    result(con, columns, rows)
+    return true
+  end
+  note_error(con, "mysql_drv_query()", sql, rows, a, b, listed)
   return false
 end
 
@@ -382,7 +389,12 @@ function Param:set(value)
   else
     local number = tonumber(value)
     if not number then error("Unsupported argument type: " .. type(value), 2) end
-    if self.kind == "i" then number = number < 0 and math.ceil(number) or floor(number) end
+    if self.kind == "i" and type(value) == "cdata" then
+      -- A number of Lua holds 53 bits: what may have 64 goes as its digits, without the LL behind them.
+      number = sub(tostring(ffi.cast("int64_t", value)), 1, -3)
+    elseif self.kind == "i" then
+      number = number < 0 and math.ceil(number) or floor(number)
+    end
     self.value = number
   end
 end

@@ -29,6 +29,8 @@ const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("modules/oltp_c
 const MEMORY_MAX: usize = 2 << 30;
 
 const OUT_OF_MEMORY: &str = "not enough memory";
+/// The byte order mark with which some editors begin a file.
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Advice where a file is missing, whose script has clients on several hosts.
 const AWAY: &str =
     "several hosts have the files that the script loads at its top level: load it there";
@@ -647,20 +649,22 @@ fn compile(
 ) -> (Option<Function>, Option<String>) {
     let bytes = text.as_bytes();
     files.borrow_mut().push((path.clone(), bytes.to_vec()));
+    let unmarked = bytes.strip_prefix(UTF8_MARK).unwrap_or(&bytes);
     // The first line may name the program that runs the file.
-    let skipped = if bytes.first() == Some(&b'#') {
-        bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len())
+    let skipped = if unmarked.first() == Some(&b'#') {
+        unmarked.iter().position(|byte| *byte == b'\n').unwrap_or(unmarked.len())
     } else {
         0
     };
-    let code = [b"return function(...) ", &bytes[skipped..], b"\nend"].concat();
+    let own = &unmarked[skipped..];
+    let code = [b"return function(...) ", own, b"\nend"].concat();
     let name = if path.starts_with('=') { path } else { format!("@{path}") };
     let load = |code: &[u8]| lua.load(code).set_name(&*name).into_function();
     match load(&code) {
         Ok(function) => (Some(function), None),
         Err(error) => {
             // The text alone ends where its author sees its end.
-            let error = load(&bytes[skipped..]).err().unwrap_or(error);
+            let error = load(own).err().unwrap_or(error);
             let mlua::Error::SyntaxError { message, .. } = error else {
                 return (None, Some(error.to_string()));
             };
@@ -720,6 +724,58 @@ mod tests {
             assert!(words.contains(OUT_OF_MEMORY) || words.contains("stack overflow"), "{words}");
             // The others go on.
             assert!(matches!(run(&vm_of("")), Turn::Done(true)));
+        }
+    }
+
+    /// Goes on to the next query, and returns its text; None at the end.
+    fn next_query(state: &mut State) -> Option<String> {
+        let mut reply = Reply::Answer { columns: 0, rows: 0 };
+        loop {
+            match state.resume(reply) {
+                Turn::Request(Request::Connect) => reply = Reply::Number(0),
+                Turn::Request(Request::Query(_, sql)) => return Some(sql.to_string_lossy()),
+                Turn::Done(_) => return None,
+                turn => panic!("{turn:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn file_runs_when_a_byte_order_mark_comes_first() {
+        for text in ["local n = 1", "#!/usr/bin/env sysbench\nlocal n = 1"] {
+            let turn = run(&vm_of(&format!("\u{feff}{text}")));
+            assert!(matches!(turn, Turn::Done(true)), "{turn:?}");
+        }
+    }
+
+    #[test]
+    fn bulk_insert_has_the_length_of_sysbenchs_when_its_rows_fill_it() {
+        let text = "local con = sysbench.sql.driver():connect()
+            con:bulk_insert_init('INSERT')
+            for _ = 1, 2 do con:bulk_insert_next(('x'):rep(262140)) end
+            con:bulk_insert_next('y')";
+        let vm = vm_of(text);
+        let mut state = vm.state(0).expect("a state");
+        state.begin(Entry::Chunk).expect("it begins");
+        assert_eq!(next_query(&mut state).as_deref().map(str::len), Some(512 * 1024 - 1));
+    }
+
+    #[test]
+    fn prewarm_of_the_own_module_raises_the_limits_of_tables_in_memory_first() {
+        let number = |name: &str, number| (name.to_owned(), ScriptValue::Number(number));
+        let script = Script {
+            command: Some("prewarm".to_owned()),
+            options: vec![number("threads", 1.0), number("tables", 0.0)],
+            ..Script::of_text("require('oltp_common')")
+        };
+        let vm = Vm::new(&Arc::new(script), 1, Box::new(drop)).expect("a VM");
+        let mut state = vm.state(0).expect("a state");
+        state.begin(Entry::Chunk).expect("it begins");
+        assert_eq!(next_query(&mut state), None);
+        state.begin(Entry::Command("prewarm")).expect("it begins");
+        for name in ["tmp_table_size", "max_heap_table_size"] {
+            let sql = next_query(&mut state).expect("a statement");
+            assert_eq!(sql, format!("SET {name}=2*1024*1024*1024"));
         }
     }
 

@@ -81,9 +81,11 @@ impl Script {
     pub(crate) fn init_limit(&self) -> Duration {
         let given = self.options.iter().find(|(name, _)| name == "thread_init_timeout");
         match given {
-            Some((_, ScriptValue::Number(s))) if *s > 0.0 => {
-                Duration::try_from_secs_f64(*s).unwrap_or(limits::PHASE_MAX)
-            }
+            // 0 is no limit.
+            Some((_, ScriptValue::Number(s))) => Duration::try_from_secs_f64(*s)
+                .ok()
+                .filter(|limit| !limit.is_zero())
+                .unwrap_or(limits::PHASE_MAX),
             _ => limits::THREAD_INIT,
         }
     }
@@ -412,6 +414,16 @@ mod tests {
         script.random.pareto_h = 0.1 + 0.2;
         let text = serde_json::to_string(&script).expect("plain data");
         assert_eq!(serde_json::from_str::<Script>(&text).expect(&text), script);
+    }
+
+    #[test]
+    fn thread_init_has_no_limit_when_its_option_is_zero() {
+        let mut script = Script::of_text("");
+        assert_eq!(script.init_limit(), limits::THREAD_INIT);
+        for (s, limit) in [(1.0, Duration::from_secs(1)), (0.0, limits::PHASE_MAX)] {
+            script.set_option("thread_init_timeout", ScriptValue::Number(s));
+            assert_eq!(script.init_limit(), limit);
+        }
     }
 
     #[test]

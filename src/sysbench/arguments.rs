@@ -14,11 +14,14 @@ use super::output;
 use super::scripts::{OLD, Places};
 use super::settings::{Command, Ignored, Opening, OutputVersion, ScriptCall, Settings, Test};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
+use crate::plan::limits;
 use crate::plan::value::CLIENTS_MAX;
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
 /// The socket of `localhost`, unless MYSQL_UNIX_PORT names another.
 const SOCKET: &str = "/run/mysqld/mysqld.sock";
+/// The most checkpoints that sysbench takes.
+const CHECKPOINTS_MAX: usize = 256;
 /// sysbench's programs without a database.
 const BUILT_IN: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
 const HAND_OVER: &str = "--sysbench-binary=PATH hands it to the real sysbench";
@@ -394,7 +397,7 @@ impl<'a> Arguments<'a> {
     fn forced_shutdown(&self) -> Result<Option<Duration>, Opening> {
         let (text, time) = (self.values.text("forced-shutdown"), self.values.int("time") as u64);
         let seconds = match text.strip_suffix('%').unwrap_or(text).parse::<u32>() {
-            _ if text == "off" || time == 0 => return Ok(None),
+            _ if text.eq_ignore_ascii_case("off") || time == 0 => return Ok(None),
             _ if text.is_empty() => time * 5 / 100,
             Ok(percent) if text.ends_with('%') => time * u64::from(percent) / 100,
             Ok(seconds) => seconds.into(),
@@ -412,9 +415,14 @@ impl<'a> Arguments<'a> {
 
     fn log(&mut self, output: OutputVersion) -> Result<u8, Opening> {
         let checkpoints = self.values.list("report-checkpoints");
-        if let Some(item) = checkpoints.iter().find(|item| item.parse::<u32>().is_err()) {
+        // The first that is wrong or too many ends it.
+        let mut read = checkpoints.iter().take(CHECKPOINTS_MAX + 1);
+        if let Some(item) = read.find(|item| item.parse::<u32>().is_err()) {
             return Err(invalid("report-checkpoints", &format!("'{item}'")));
         }
+        let defined = format!("up to {CHECKPOINTS_MAX} can be defined");
+        fatal(&format!("Too many checkpoints in --report-checkpoints ({defined})"))
+            .when(checkpoints.len() > CHECKPOINTS_MAX)?;
         // sysbench keeps one byte, too.
         let verbosity = self.values.int("verbosity") as u8;
         let text = format!("Invalid value for verbosity: {verbosity}\n");
@@ -541,7 +549,10 @@ impl<'a> Arguments<'a> {
             user,
             password: Secret::new(password),
             database: self.values.text("mysql-db").to_owned(),
-            connect_timeout: self.values.seconds("thread-init-timeout"),
+            // The clock of 1.1 sets no limit for 0.
+            connect_timeout: Some(self.values.seconds("thread-init-timeout"))
+                .filter(|limit| !limit.is_zero())
+                .unwrap_or(limits::PHASE_MAX),
         };
         Ok((connect, server))
     }

@@ -19,6 +19,10 @@ pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failur
     let of_query = |call: &str, sql: &str| {
         vec![format!("{call} returned error {code} ({text}) for query '{sql}'")]
     };
+    // An error that is to be ignored has no line, though the rows are lost.
+    let of_bulk = |sql: &str| {
+        if settings.ignored.has(code) { Vec::new() } else { of_query("mysql_drv_query()", sql) }
+    };
     let error = format!("SQL error, errno = {code}, state = '{state}': {text}");
     let (mut lines, why) = match action {
         ClientAction::Connect => (
@@ -34,13 +38,9 @@ pub(crate) fn lines(settings: &Settings, action: &ClientAction, failure: &Failur
         }
         ClientAction::Execute(sql) => (of_query("mysql_stmt_execute()", sql), &*error),
         ClientAction::Query(sql) => (of_query("mysql_drv_query()", sql), &*error),
-        ClientAction::Rows(sql) => {
-            (of_query("mysql_drv_query()", sql), "db_bulk_insert_next() failed")
-        }
+        ClientAction::Rows(sql) => (of_bulk(sql), "db_bulk_insert_next() failed"),
         ClientAction::Script(_, words) => return vec![words.clone()],
-        ClientAction::Rest(sql) => {
-            (of_query("mysql_drv_query()", sql), "db_bulk_insert_done() failed")
-        }
+        ClientAction::Rest(sql) => (of_bulk(sql), "db_bulk_insert_done() failed"),
     };
     lines.push(script_line(settings, action, why));
     lines
@@ -84,6 +84,7 @@ fn script_error(function: &str, script: &str, why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::settings::Ignored;
     use super::super::tests::{usual, usual_with};
     use super::*;
 
@@ -232,5 +233,8 @@ mod tests {
         let found = lines(&run, &ClientAction::Rows("INSERT".to_owned()), &missing());
         let place = "/usr/share/sysbench/bulk_insert.lua:0: db_bulk_insert_next() failed";
         assert_eq!(found[1], format!("`thread_run' function failed: {place}"));
+        let ignored = Settings { ignored: Ignored::All, ..run };
+        let found = lines(&ignored, &ClientAction::Rows("INSERT".to_owned()), &missing());
+        assert_eq!(found, [format!("`thread_run' function failed: {place}")]);
     }
 }

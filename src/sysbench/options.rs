@@ -66,8 +66,8 @@ pub(super) struct Entry {
 pub(super) const NAME: &str = "sysbench";
 pub(super) const OFF: &[&str] = &["off", "false", "0"];
 pub(super) const ON: &[&str] = &["", "on", "true", "1"];
-/// Marks an option that is accepted and ignored.
 pub(super) const REFUSED: &str = "refused";
+/// Marks an option that is accepted and ignored.
 pub(super) const NO_EFFECT: &str = "taken, has no effect";
 const NONE: &str = "loadgen has no such thing";
 const ALWAYS: &str = "timeline and histogram are always kept";

@@ -200,7 +200,7 @@ pub(crate) fn options(settings: &Settings) -> String {
     let old = settings.output == OutputVersion::V0_5;
     let (warmup, every) = (values.int("warmup-time"), values.int("report-interval"));
     let at: Vec<String> = values.checkpoints().iter().map(ToString::to_string).collect();
-    let (checked, seeded) = (values.on("validate"), *seed > 0);
+    let (checked, seeded, seed) = (values.on("validate"), *seed > 0, seed.cast_signed());
     let forced_s = (*time + grace.unwrap_or_default()).as_secs();
     join_shown(&[
         (true, "Running the test with following options:".into()),
@@ -527,6 +527,7 @@ Threads started!
 "
         );
         assert_eq!(kept.text(), expected);
+        assert!(options(&usual_with("--rand-seed=-5")).contains(" from seed (-5).\n"));
         let of_0_5 = Settings { output: OutputVersion::V0_5, ..usual() };
         assert_eq!(
             options(&of_0_5),

@@ -146,6 +146,7 @@ async fn run_and_save(
 
 /// A script's own reports, which it writes later; false where it has none of the kind.
 pub(super) trait ReportHooks {
+    fn start(&self);
     fn intermediate(&self, part: &Counted, at_s: u64, queue: QueueLength) -> bool;
     fn checkpoint(&self, part: &Counted) -> bool;
     fn last(&self, part: &Counted) -> bool;
@@ -283,6 +284,7 @@ impl Report<'_> {
 
 impl Observer for Report<'_> {
     fn started(&self) {
+        self.hooks.iter().for_each(|hooks| hooks.start());
         self.log_threads("initialized");
         let mut log = locked(self.log);
         log.notice("Threads started!\n");

@@ -220,7 +220,7 @@ async fn run_events(
     if let Some(last) = hooks.last.take() {
         program.run(main, Entry::Hook(CUMULATIVE, &last)).await;
     }
-    if main.state.has("done")? {
+    if hooks.has_started.get() && main.state.has("done")? {
         return Ok(status.max(program.run(main, Entry::Call("done")).await));
     }
     Ok(status)
@@ -269,6 +269,8 @@ struct Hooks<'a> {
     /// None where the script has no hook of the kind.
     intermediate: Option<Due>,
     cumulative: Option<Due>,
+    /// The threads have begun: sysbench calls `done` of no other run.
+    has_started: Cell<bool>,
     /// The report at the end, which is the main state's.
     last: Cell<Option<Stat>>,
     /// All reports but the last one are written.
@@ -277,12 +279,23 @@ struct Hooks<'a> {
 
 impl<'a> Hooks<'a> {
     fn new(settings: &'a Settings, queries: Vec<VerifyQuery>) -> Hooks<'a> {
-        let (last, written) = (Cell::default(), Notify::new());
-        Hooks { settings, queries, intermediate: None, cumulative: None, last, written }
+        Hooks {
+            settings,
+            queries,
+            intermediate: None,
+            cumulative: None,
+            has_started: Cell::new(false),
+            last: Cell::default(),
+            written: Notify::new(),
+        }
     }
 }
 
 impl ReportHooks for Hooks<'_> {
+    fn start(&self) {
+        self.has_started.set(true);
+    }
+
     fn intermediate(&self, part: &Counted, at_s: u64, queue: QueueLength) -> bool {
         let Some(due) = &self.intermediate else { return false };
         let mut stat = part.stat(self.settings, self.settings.threads, at_s as f64);

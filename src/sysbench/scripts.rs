@@ -47,8 +47,11 @@ fn is_another(name: &str, path: &str) -> bool {
 
 /// The places of the scripts of sysbench's packages and of its own `make install`.
 const STOCK_PATH: &str = "/usr/local/share/sysbench/?.lua;/usr/share/sysbench/?.lua";
-const USUAL_PATH: &str = "./?.lua;./?/init.lua;./src/lua/?.lua;/usr/local/share/lua/5.1/?.lua;\
-                          /usr/local/share/lua/5.1/?/init.lua;/usr/share/lua/5.1/?.lua";
+/// The usual places of modules, in the order of sysbench: here, below the home directory, and of all users.
+const PATH_HERE: &str = "./?.lua;./?/init.lua;./src/lua/?.lua";
+const PATHS_AT_HOME: [&str; 4] = ["5.1/?.lua", "5.1/?/init.lua", "?.lua", "?/init.lua"];
+const PATH_OF_ALL: &str = "/usr/local/share/lua/5.1/?.lua;/usr/local/share/lua/5.1/?/init.lua;\
+                           /usr/share/lua/5.1/?.lua";
 
 /// The places of scripts for one command line.
 pub(super) struct Places {
@@ -63,8 +66,10 @@ impl Places {
     /// Reads the environment. A script of an installed sysbench finds its modules beside it, wherever that is.
     pub(super) fn new(word: &str, env: &dyn Fn(&str) -> Option<OsString>) -> Places {
         let read = |name| env(name).and_then(|value| value.into_string().ok());
-        let own = read("HOME").map(|home| format!("{home}/.luarocks/share/lua/5.1/?.lua;"));
-        let usual = format!("{}{USUAL_PATH}", own.unwrap_or_default());
+        let own = read("HOME").map(|home| {
+            PATHS_AT_HOME.map(|path| format!("{home}/.luarocks/share/lua/{path};")).concat()
+        });
+        let usual = format!("{PATH_HERE};{}{PATH_OF_ALL}", own.unwrap_or_default());
         let usual = match read("LUA_PATH") {
             Some(path) => path.replace(";;", &format!(";{usual};")),
             None => usual,
@@ -150,6 +155,16 @@ fn find_module(path: &str, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modules_of_the_working_directory_come_before_those_of_luarocks() {
+        let env = |name: &str| (name == "HOME").then(|| OsString::from("/h"));
+        let rocks = "/h/.luarocks/share/lua/5.1/?.lua;/h/.luarocks/share/lua/5.1/?/init.lua;\
+                     /h/.luarocks/share/lua/?.lua;/h/.luarocks/share/lua/?/init.lua";
+        let usual = Places::new("own", &env).usual;
+        assert_eq!(usual, format!("{PATH_HERE};{rocks};{PATH_OF_ALL}"));
+        assert_eq!(Places::new("own", &|_: &str| None).usual, format!("{PATH_HERE};{PATH_OF_ALL}"));
+    }
 
     #[test]
     fn installed_scripts_are_found_and_run_when_they_are_no_stock_ones() {

@@ -24,7 +24,7 @@ const INSERT_MAX: usize = 512 * 1024 - 1;
 type TableWork = (String, Box<dyn Iterator<Item = (fn(String) -> ClientAction, String)>>);
 type Done = std::result::Result<(), (ClientAction, Failure)>;
 
-/// `Err` only if asked to stop. If a thread fails, the others go on and the status is 0, as in sysbench.
+/// `Err` only if asked to stop. If a thread fails, the others go on, and the status is 1; sysbench's may be 0.
 pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>) -> Result<Ended> {
     let Settings { command, test, tables, threads, .. } = *settings;
     let of_one = matches!(test, Test::RandomPoints | Test::RandomRanges);

@@ -257,7 +257,7 @@ const COMPARED: [(&str, &[&str]); 11] = [
     ("sysbench.cmdline.options = { a = { 'd' }, b = 1 }", &["help"]),
     ("sysbench.cmdline.options = { a = { 'd', 'x' } }", &["help", "--a run", "--b=1 help"]),
     (
-        "function thread_init() error({}) end function event() end",
+        "function thread_init() error({}) end function event() end function done() print('done') end",
         &["--time=9 run", "--histogram=maybe run"],
     ),
     (

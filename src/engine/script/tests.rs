@@ -310,6 +310,53 @@ fn values_reach_the_server_as_they_were_bound() {
 }
 
 #[test]
+fn integer_keeps_all_bits_when_it_is_cdata() {
+    let text = "local con, T = drv:connect(), sysbench.sql.type
+    local stmt, params = con:prepare('SELECT ?, ?, ?'), {}
+    for i = 1, 3 do params[i] = stmt:bind_create(T.BIGINT) end
+    stmt:bind_param(unpack(params))
+    function event()
+        params[1]:set(9007199254740993LL)
+        params[2]:set(18446744073709551615ULL)
+        params[3]:set(ffi.new('double', 2.9))
+        assert(stmt:execute().nrows == 2)
+    end";
+    let script = Script { text_statements: true, ..Script::of_text(&format!("{BEGIN}{text}")) };
+    let rules = Rules::sysbench(Ignored::Codes(Vec::new()), Some(3), None);
+    let stop = StopAt::Time(Duration::from_mins(5));
+    let plan = Plan { rules, script: Some(Arc::new(script)), ..plan_of("point-select", 1, stop) };
+    let rows: &[&[Option<&str>]] = &[&[Some("a")], &[Some("b")]];
+    let answers = vec![Answer::rows("SELECT 9007199254740993, -1, 2", &["c"], rows)];
+    let ran = measure(&plan, Canned { answers, ..Canned::default() });
+    assert_eq!(counts(&ran).events, 3);
+}
+
+#[test]
+fn connection_has_the_error_of_its_last_statement_alone() {
+    let text = "local con = drv:connect()
+    local function check(errno)
+        assert(con.sql_errno == errno)
+        assert((con.sql_state == nil) == (errno == 0))
+        assert((con.sql_errmsg == nil) == (errno == 0))
+    end
+    check(0)
+    function event()
+        assert(not pcall(con.query, con, 'SELECT WRONG'))
+        check(1146)
+        con:query('SELECT 1')
+        check(0)
+        assert(not pcall(con.query, con, 'SELECT WRONG'))
+        con:bulk_insert_init('INSERT INTO t VALUES')
+        con:bulk_insert_next('(1)')
+        con:bulk_insert_done()
+        check(0)
+    end";
+    let missing = Action::error(1146, "42S02", "Table 'wrong' doesn't exist");
+    let ran = run(text, (1, 3), &[], fault(At::EachStatement(1), missing, "WRONG"));
+    assert_eq!(counts(&ran).events, 3);
+}
+
+#[test]
 fn rows_are_there_until_the_next_statement_runs() {
     let rows: &[&[Option<&str>]] = &[&[Some("a")], &[None], &[Some("c")]];
     let answers = vec![Answer::rows("three", &["c"], rows)];

@@ -72,10 +72,11 @@ function create_table(drv, con, table_num)
   end
 end
 
--- Calls a function with each table that is this thread's.
-local function for_own_tables(f)
+-- Calls a function with each table that is this thread's; statements may come before the first one.
+local function for_own_tables(f, before)
   local own = sysbench.sql.driver()
   local connection = own:connect()
+  for _, sql in ipairs(before or {}) do connection:query(sql) end
   local threads = math.max(sysbench.opt.threads, 1)
   for i = sysbench.tid % threads + 1, sysbench.opt.tables, threads do f(own, connection, i) end
 end
@@ -91,7 +92,10 @@ function cmd_prewarm()
       sysbench.opt.table_size))
     connection:query(string.format("SELECT COUNT(*) FROM (SELECT * FROM %s WHERE k LIKE '%%0%%' LIMIT %d) t", name,
       sysbench.opt.table_size))
-  end)
+  end, {
+    -- The tables behind the queries stay in memory.
+    "SET tmp_table_size=2*1024*1024*1024", "SET max_heap_table_size=2*1024*1024*1024",
+  })
 end
 
 sysbench.cmdline.commands = {

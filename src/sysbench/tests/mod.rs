@@ -369,6 +369,15 @@ fn a_note_says_so_when_an_option_has_no_effect_or_another_one() {
 }
 
 #[test]
+fn checkpoints_are_refused_when_there_are_more_than_sysbench_takes() {
+    let line = |seconds: &str| format!("--report-checkpoints={seconds} {RUN}");
+    let most = ["1"; 256].join(",");
+    assert_eq!(settings(&line(&most)).values.checkpoints().len(), 256);
+    let words = "FATAL: Too many checkpoints in --report-checkpoints (up to 256 can be defined)\n";
+    assert_eq!(refused(&line(&format!("{most},1,x"))).stdout, words);
+}
+
+#[test]
 fn lines_that_sysbench_writes_itself_are_kept_when_it_would_go_on() {
     let opening = settings(&format!("--num-threads=2 --max-time=0 {RUN}")).opening;
     let warning = "WARNING: --num-threads is deprecated, use --threads instead\n";

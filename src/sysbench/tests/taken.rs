@@ -24,6 +24,9 @@ fn a_value_is_what_sysbench_reads_when_it_is_well_formed() {
     fn shutdown(s: &Settings) -> String {
         format!("{:?}", s.forced_shutdown)
     }
+    fn init(s: &Settings) -> String {
+        format!("{:?}", s.connect.connect_timeout)
+    }
     fn address(s: &Settings) -> String {
         match &s.connect.address {
             Address::Tcp { host, port } => format!("{host} {port}: {}", s.server),
@@ -71,10 +74,13 @@ fn a_value_is_what_sysbench_reads_when_it_is_well_formed() {
         taken("--rand-type=zipfian --rand-zipfian-exp=1.1", keys, "zipf-adjacent:1.1 0"),
         taken("--rand-spec-iter=3 --rand-spec-pct=2 --rand-spec-res=50", keys, "special:3/2/50 0"),
         taken("--forced-shutdown=off", shutdown, "None"),
+        taken("--forced-shutdown=OFF", shutdown, "None"),
         taken("--forced-shutdown --time=50", shutdown, "Some(2s)"),
         taken("--forced-shutdown=50% --time=59", shutdown, "Some(29s)"),
         taken("--forced-shutdown=7", shutdown, "Some(7s)"),
         taken("--forced-shutdown=7 --time=0 --events=1", shutdown, "None"),
+        taken("", init, "30s"),
+        taken("--thread-init-timeout=0", init, "31622400s"),
         taken("", address, "/run/mysqld/mysqld.sock: on host 'localhost', port 3306"),
         taken(
             "--mysql-host=localhost --mysql-port=3307",
