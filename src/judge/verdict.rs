@@ -230,13 +230,21 @@ fn full_of_others(step: &Summary, share: &Share) -> bool {
 
 /// Returns the busy part of the busiest engine thread, without waiting for a core.
 fn busiest(step: &Summary, share: &Share) -> f64 {
+    let spins = spins(step);
     let own = |thread: &ThreadShare| {
-        // In an open loop it is without that already.
-        let closed = step.plan.rate.is_none() && thread.wall_s > 0.0;
+        // Where threads spin, it is without that already.
+        let closed = !spins && thread.wall_s > 0.0;
         let part = |s: Option<f64>| s.filter(|_| closed).map_or(0.0, |s| s / thread.wall_s);
         (thread.busy - part(thread.descheduled_s)).max(part(thread.cpu_s))
     };
     share.threads.iter().map(own).fold(0.0, f64::max)
+}
+
+/// Returns true if threads look for work before an instant, which is no work: an arrival, or a pause's end.
+fn spins(step: &Summary) -> bool {
+    let is_timed = |rate: Option<f64>, think_s: Option<f64>| rate.is_some() || think_s.is_some();
+    is_timed(step.plan.rate, step.plan.think_s)
+        || step.groups.iter().any(|group| is_timed(group.rate, group.think_s))
 }
 
 /// Returns true if the threads waited for each other: more than cores, with work to do.

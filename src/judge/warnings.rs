@@ -83,7 +83,9 @@ fn uneven(hosts: &[ClientHost]) -> Option<Finding> {
     let least = some().min_by(|one, other| each(one).total_cmp(&each(other)))?;
     let most = some().max_by(|one, other| each(one).total_cmp(&each(other)))?;
     let fewer = 1.0 - each(&least) / each(&most);
-    let noise = DEVIATIONS / (least.ops.min(most.ops) as f64).sqrt();
+    // The variance of a count is the count.
+    let deviation = |host: &ClientHost| (host.ops as f64).sqrt() / f64::from(host.clients);
+    let noise = DEVIATIONS * deviation(least).hypot(deviation(most)) / each(&most);
     (fewer > RANK_UNEVEN && fewer > noise)
         .then(|| finding!(RankUneven, least.name.as_str(), most.name.as_str(), fewer))
 }

@@ -161,7 +161,7 @@ pub struct Knobs {
     #[arg(long, value_name = "N|P%")]
     pub max_errors: Option<ErrorsMax>,
 
-    /// Give up an op, and its connection, after this time without an answer [default: wait]
+    /// Give up an op, and its connection, after this time without an answer [default: wait while any client gets answers]
     #[arg(long, value_name = "DURATION")]
     pub op_timeout: Option<Length<50>>,
 

@@ -132,6 +132,14 @@ pub(crate) fn run(
     place: &Place,
     mut invocation: Invocation<'_>,
 ) -> Result<()> {
+    // Before any rank waits for another one: these errors are of all ranks.
+    let (mut slo, is_led) = (args.search()?, invocation.is_led_elsewhere());
+    args.check_window(|text| {
+        if !is_led {
+            invocation.progress.warn(text);
+        }
+    })?;
+    let prefix = split_probe(place)?;
     if let Job::Sweep(plan) = args.job {
         let stop = invocation.stop;
         let find = || {
@@ -143,19 +151,13 @@ pub(crate) fn run(
             return Ok(());
         }
     }
-    let mut slo = args.search()?;
-    args.check_window(|text| invocation.progress.warn(text))?;
-    let words = place.probe.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned);
-    let prefix: Vec<String> = words.collect();
-    if place.probe.is_some() && prefix.is_empty() {
-        return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
-    }
     let turns = plan_turns(args, place, invocation.stop)?;
-    let store = invocation.begin()?;
     let mut ranks = match args.job {
         Job::Sweep(plan) => invocation.start_ranks(std::iter::once(plan))?,
         Job::Load { .. } | Job::Suite(_) => None,
     };
+    // Behind that: a rank 0 that fails before it listens lets all others wait.
+    let store = invocation.begin()?;
     let (mut own_plan, mut ceiling, mut search) = (None, None, None);
     // A load has no engine: it records no client cost.
     if let Job::Sweep(plan) = args.job {
@@ -201,6 +203,16 @@ pub(crate) fn run(
         exporter.wait_for_last_scrape(stop, steps.progress);
     }
     finish([ended, printed, gated], steps.progress)
+}
+
+/// Splits the command that reads the server's host; refuses one without words.
+fn split_probe(place: &Place) -> Result<Vec<String>> {
+    let words = place.probe.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned);
+    let prefix: Vec<String> = words.collect();
+    if place.probe.is_some() && prefix.is_empty() {
+        return Err(Error::usage("--probe is empty").hint("--probe 'ssh db1'"));
+    }
+    Ok(prefix)
 }
 
 /// Steps that follow each other on one server, which is private if there is a sandbox.

@@ -327,18 +327,19 @@ pub(crate) fn unfinished(paths: &[PathBuf], steps: &[&Summary], latest: bool) ->
         Err(error) => return vec![error.to_string()],
     };
     let at = |text: &str| text.parse::<Timestamp>().ok();
-    let counts = |record: &Record| {
+    let counts = |(name, record): &(String, Record)| {
         let of_label = |step: &&&Summary| record.label.as_ref().is_none_or(|l| *l == step.label);
         let newest = steps.iter().filter(of_label).filter_map(|step| at(&step.started_at)).max();
         let later = at(&record.begun_at).is_none_or(|begun| Some(begun) > newest);
-        (!latest || later) && !steps.iter().any(|step| step.step_id == record.step_id)
+        // A step that is begun again after a kill may have the number of the killed one.
+        (!latest || later) && !steps.iter().any(|step| step.record.as_ref() == Some(name))
     };
     let describe = |record: &Record| {
         let label = record.label.as_ref().map_or_else(String::new, |label| format!(", {label}"));
         let what = line(&format!("{}{label}", record.what));
         format!("{what}: a step began at {} and left no summary", line(&record.begun_at))
     };
-    records.iter().map(|(_, record)| record).filter(|record| counts(record)).map(describe).collect()
+    records.iter().filter(|of| counts(of)).map(|(_, record)| describe(record)).collect()
 }
 
 pub(crate) fn decided(unfinished: &[String]) -> Result<()> {
@@ -351,7 +352,28 @@ pub(crate) fn decided(unfinished: &[String]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::summary::Location;
+
+    #[test]
+    fn killed_step_stays_unfinished_when_its_number_is_used_again() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Store::open(dir.path()).expect("there");
+        let begin = || {
+            let (id, what) = ("aa-1".to_owned(), "update-index".to_owned());
+            let record = Record::new(id, what, true, Location::default(), BTreeMap::new());
+            store.begin_record(&record).expect("written")
+        };
+        let count = |steps: &[&Summary]| unfinished(&[dir.path().to_owned()], steps, false).len();
+        let step = || {
+            let (step_id, record) = ("aa-1".to_owned(), Some(begin()));
+            Summary { step_id, record, ..Summary::default() }
+        };
+        let (killed, again) = (step(), step());
+        assert_eq!([count(&[]), count(&[&again]), count(&[&again, &killed])], [2, 1, 0]);
+    }
 
     #[test]
     fn bars_alone_have_a_colour() {

@@ -77,6 +77,8 @@ struct Live {
 #[derive(Debug)]
 struct LiveStep {
     labels: Labels,
+    /// Its number and try, which no other step of the run has: a try has the place of the one before.
+    name: String,
     place: u32,
     of: u32,
     phase: &'static str,
@@ -133,8 +135,8 @@ impl Exporter {
         groups.extend(plan.groups.iter().map(|group| {
             LiveGroup::new(vec![("group", group.name.to_string())], group.clients, group.rate)
         }));
-        locked(&self.shown.live).step =
-            Some(LiveStep { labels, place: step.place, of: step.of, phase: PHASES[0], groups });
+        let (name, place, of, phase) = (step.name(), step.place, step.of, PHASES[0]);
+        locked(&self.shown.live).step = Some(LiveStep { labels, name, place, of, phase, groups });
     }
 
     /// Shows that the step has ended; its counters stay.
@@ -265,7 +267,7 @@ impl Shown {
 struct Families<'a, 'e> {
     encoder: DescriptorEncoder<'e>,
     labels: &'a Labels,
-    step: u32,
+    step: &'a str,
 }
 
 impl Families<'_, '_> {
@@ -292,7 +294,7 @@ impl Families<'_, '_> {
         members: impl IntoIterator<Item = (Labels, u64)>,
     ) -> fmt::Result {
         // Else a step that counts faster than the one before would look like a part of it.
-        let step = ("step", self.step.to_string());
+        let step = ("step", self.step.to_owned());
         let members = members
             .into_iter()
             .map(|(labels, n)| ([vec![step.clone()], labels].concat(), ConstCounter::new(n)));
@@ -314,7 +316,7 @@ impl Collector for Shown {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let live = locked(&self.live);
         let Some(step) = &live.step else { return Ok(()) };
-        let mut to = Families { encoder, labels: &step.labels, step: step.place };
+        let mut to = Families { encoder, labels: &step.labels, step: &step.name };
         to.count("operations", "Operations of the step's window", step.each(|of| of.ops))?;
         to.count("statements", "Statements of the step's window", step.each(|of| of.statements))?;
         let by_host = step.groups.iter().flat_map(LiveGroup::by_host);
@@ -390,5 +392,38 @@ impl LiveGroup {
             ([&self.labels[..], &[("class", class.to_string())]].concat(), n)
         };
         sums.into_iter().map(named).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::knobs::Knobs;
+    use crate::workload;
+
+    #[test]
+    fn counters_are_of_one_try_when_two_have_one_place() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let exporter = Exporter { shown: Arc::default(), address };
+        let workload = workload::named("point-select").expect("it is built in");
+        let plan = Knobs::default().resolve(workload, 1).expect("sound");
+        let first = Step {
+            number: 7,
+            place: 2,
+            of: 3,
+            clients: 1,
+            rate: None,
+            repeat: 1,
+            attempt: 1,
+            search: None,
+        };
+        let labels = r#"label="a",workload="point-select""#;
+        for (step, name) in [(first, "7"), (Step { attempt: 2, ..first }, "7.2")] {
+            exporter.begin_step("a".to_owned(), &plan, &step);
+            let page = exporter.shown.page(false);
+            let counter = format!(r#"loadgen_operations_total{{{labels},step="{name}"}} 0"#);
+            assert!(page.contains(&counter), "{page}");
+            assert!(page.contains(&format!("loadgen_step{{{labels}}} 2\n")), "{page}");
+        }
     }
 }

@@ -99,9 +99,10 @@ pub(crate) fn run(
     }
     let progress = &mut invocation.progress;
     let mut earlier = Earlier::collect(loaded, &experiment, overrides.force, progress)?;
-    if let (Some(run), None) = (&earlier.run, seed) {
+    let known_seed = earlier.run.as_ref().and_then(|run| run.seed);
+    if let (Some(known), None) = (known_seed, seed) {
         // All labels share one seed, also those that are measured later.
-        overrides.seed = run.seed;
+        overrides.seed = known;
         experiment = experiment::build(&profile, &overrides)?;
     }
     let wanted = |cell: &Cell| !earlier.done.contains_key(&cell.key);
@@ -257,7 +258,8 @@ pub(super) struct Earlier {
 
 pub(super) struct Continued {
     id: String,
-    pub(super) seed: u64,
+    /// That of its sweeps: a load or a suite has none.
+    pub(super) seed: Option<u64>,
     last_step: u32,
 }
 
@@ -301,7 +303,10 @@ impl Earlier {
         let run = all.iter().rfind(|step| wanted(step)).map(|newest| {
             let of_run = all.iter().filter(|step| step.run_id == newest.run_id);
             let last_step = of_run.filter_map(number).max().unwrap_or(0);
-            Continued { id: newest.run_id.clone(), seed: newest.plan.seed, last_step }
+            let is_sweep = |step: &Summary| step.load.is_none() && step.suite.is_none();
+            let seed = all.iter().rfind(|step| wanted(step) && is_sweep(step));
+            let seed = seed.map(|step| step.plan.seed);
+            Continued { id: newest.run_id.clone(), seed, last_step }
         });
         let mut earlier = Earlier { run, ..Earlier::default() };
         for step in all.into_iter().filter(wanted) {
@@ -414,10 +419,10 @@ impl<'a> Legs<'a> {
                 if let Some(taken) = &mut self.taken {
                     self.servers.written_by = taken.written_by.take().filter(|by| !by.is_empty());
                 }
-                errors.extend(self.give_back().err());
+                errors.extend(self.give_back_or_warn());
             }
         }
-        errors.extend(self.give_back().err());
+        errors.extend(self.give_back_or_warn());
         errors
     }
 
@@ -425,6 +430,16 @@ impl<'a> Legs<'a> {
     pub(super) fn is_over(&self, errors: &[Error]) -> bool {
         let is_signal = |e: &Error| matches!(e.kind(), Kind::Interrupted | Kind::Terminated);
         errors.iter().any(is_signal) || self.ranks.as_ref().is_some_and(|all| all.check().is_err())
+    }
+
+    /// Warns of the error that it returns, with its label as a leg does: of several the end shows only the worst.
+    fn give_back_or_warn(&mut self) -> Option<Error> {
+        let subject = self.taken.as_ref()?.subject;
+        let error = self.give_back().err()?;
+        self.progress.clear();
+        let label = &self.experiment.subjects[subject].label;
+        self.progress.warn(&format!("{label}: {error}"));
+        Some(error)
     }
 
     fn give_back(&mut self) -> Result<()> {
@@ -623,4 +638,40 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> R
         to_step_summary(|| report::closing(steps, &notes));
     }
     rendered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::Load;
+
+    #[test]
+    fn seed_is_that_of_the_newest_sweep_when_a_load_is_newer() {
+        let text = "name = 'x'\n[[server]]\nsandbox = {}\n\
+                    [[run]]\nworkload = 'point-select'\nclients = 1\n\
+                    [[run]]\nname = 'fill'\nload = { rows = 1 }\n";
+        let profile = Profile::parse(text, "p").expect("sound");
+        let experiment = experiment::build(&profile, &Overrides::default()).expect("an experiment");
+        let step = |minute: u32, seed: u64, load: Option<Load>| {
+            // The sweep is the first part.
+            let key = experiment.cells[usize::from(load.is_some())].key.clone();
+            let started_at = format!("2026-11-20T10:{minute}:00Z");
+            let cell = Some(summary::Experiment { key, ..summary::Experiment::default() });
+            let mut step = Summary { started_at, load, experiment: cell, ..Summary::default() };
+            step.plan.seed = seed;
+            step
+        };
+        let (first, second) = (step(10, 7, None), step(11, 8, None));
+        let load = step(12, 0, Some(Load::default()));
+        let seed = |steps: &[&Summary]| {
+            let summaries = steps.iter().map(|step| (PathBuf::new(), (*step).clone())).collect();
+            let loaded = Loaded { summaries, ..Loaded::default() };
+            let mut progress = Progress::new(true, None);
+            let earlier = Earlier::collect(loaded, &experiment, false, &mut progress);
+            earlier.expect("of this version").run.expect("it goes on").seed
+        };
+        assert_eq!(seed(&[&load, &first]), Some(7));
+        assert_eq!(seed(&[&second, &load, &first]), Some(8));
+        assert_eq!(seed(&[&load]), None, "the caller has one");
+    }
 }

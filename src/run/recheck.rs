@@ -44,9 +44,9 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let profile = read(&args.source.profile, invocation.stop)?;
     let paths = args.paths.clone();
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
-    let measures = !args.list && !invocation.is_led_elsewhere();
-    let claimed = out.as_deref().filter(|_| measures).map(claim);
     let is_led = invocation.is_led_elsewhere();
+    let measures = !args.list && !is_led;
+    let claimed = out.as_deref().filter(|_| measures).map(claim);
     let hint = "all ranks read these summaries: name a directory that they share";
     let shared = |error: Error| if is_led { error.hint(hint) } else { error };
     let loaded = unless_stopped(invocation.stop, move || summary::load(&paths, true));
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let none = no_cell(args, &loaded, &profile.name, invocation.hosts.is_some());
     let found = Earlier::collect(loaded, &extended(&overrides)?, false, &mut invocation.progress)?;
     // All cells of an experiment share one seed.
-    overrides.seed = found.run.as_ref().ok_or(none)?.seed;
+    overrides.seed = found.run.as_ref().ok_or(none)?.seed.unwrap_or(overrides.seed);
     check_same_way(&args.source, &found)?;
     let mut again = RecheckRun { args, experiment: &extended(&overrides)?, found };
     let mut open = again.find_pending()?;

@@ -217,7 +217,7 @@ impl AcquiredServer<'_> {
         if let Some(kept) = &mut self.kept {
             kept.add(&describe(tables))?;
         }
-        if filled == tables.tables && preparer.is_none() {
+        if filled == tables.tables && preparer.is_none() && self.has_only(&describe(tables)) {
             self.save_writers(Vec::new())?;
         }
         Ok(by_script || filled > 0)
@@ -246,10 +246,8 @@ impl AcquiredServer<'_> {
             preparer.run("cleanup", &self.link, progress)?;
         }
         preparer.run("prepare", &self.link, progress)?;
-        let is_alone =
-            self.prepared.is_empty() && !self.held.iter().any(|held| !is_of(held, &wanted));
+        let is_alone = self.has_only(&wanted);
         self.hold(wanted)?;
-        // Other tables stay as they were written to.
         if renews || is_alone {
             self.save_writers(Vec::new())?;
         }
@@ -259,6 +257,11 @@ impl AcquiredServer<'_> {
     /// Returns whether its data go away with it and are not those of this script: another start has them.
     pub(super) fn is_passing_without(&self, preparer: Preparer<'_>) -> bool {
         self.sandbox.is_some() && self.kept.is_none() && !self.held.contains(&preparer.describe())
+    }
+
+    /// Returns whether all that is known to be there is of this kind: other tables stay as they were written to.
+    fn has_only(&self, wanted: &str) -> bool {
+        are_all_of(wanted, &self.prepared, &self.held)
     }
 
     /// Notes the data of a script, in place of what there was of it.
@@ -309,6 +312,11 @@ fn check_other(preparer: Preparer<'_>, held: &[String]) -> Result<()> {
 /// Returns whether two descriptions are of data of one kind.
 fn is_of(held: &str, other: &str) -> bool {
     held.split(' ').next() == other.split(' ').next()
+}
+
+fn are_all_of(wanted: &str, prepared: &[Dataset], held: &[String]) -> bool {
+    prepared.iter().all(|tables| is_of(&describe(tables), wanted))
+        && held.iter().all(|held| is_of(held, wanted))
 }
 
 fn has_tables(link: &ServerLink) -> Result<bool> {
@@ -606,7 +614,10 @@ impl KeptData {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
+    use crate::workload::Schema;
 
     #[test]
     fn a_counter_that_fell_is_another_servers() {
@@ -639,6 +650,22 @@ mod tests {
         assert_eq!(again.mark.written_by, ["update-index"]);
         again.change(|mark| mark.written_by.clear()).expect("written");
         assert!(KeptData::open(&place).expect("loadgen's").mark.written_by.is_empty());
+    }
+
+    #[test]
+    fn writers_stay_known_when_data_of_another_kind_are_there() {
+        let tables = |schema| Dataset { schema, tables: 4, rows: 100, ..Dataset::default() };
+        let (own, other) = (tables(Schema::Sbtest), tables(Schema::Phptest));
+        let more = Dataset { tables: 8, ..own.clone() };
+        let (wanted, kept) = (describe(&own), describe(&other));
+        let script = "script:tpcc.lua scale=1, texts , file 00".to_owned();
+        assert!(are_all_of(&wanted, &[own.clone(), more], from_ref(&wanted)));
+        assert!(!are_all_of(&wanted, &[own.clone(), other], &[]), "an earlier run's");
+        for held in [&kept, &script] {
+            assert!(!are_all_of(&wanted, from_ref(&own), from_ref(held)), "the directory's");
+        }
+        assert!(are_all_of(&script, &[], &["script:tpcc.lua (unfinished)".to_owned()]));
+        assert!(!are_all_of(&script, &[own], &[]));
     }
 
     #[test]

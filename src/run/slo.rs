@@ -4,7 +4,7 @@ use super::{print_data, to_step_summary};
 use crate::error::{Error, Kind, Result};
 use crate::plan::search::{STEPS_MAX, Search, operations_needed};
 use crate::plan::value::RATE_MAX;
-use crate::plan::{Plan, Step, StopAt, units};
+use crate::plan::{Plan, Step, units};
 use crate::report::{probe, searches};
 use crate::summary::{RateSearch, Summary};
 use crate::terms::Gate;
@@ -33,14 +33,7 @@ pub(super) fn check_window(level: &[Gate], plan: &Plan) -> Result<Option<String>
     let (needed, gate) = operations_needed(level);
     let Some(gate) = gate else { return Ok(None) };
     let count = units::count(needed);
-    let time = match plan.stop {
-        StopAt::Ops(ops) if ops >= needed => return Ok(None),
-        StopAt::Ops(ops) => {
-            let text = format!("--slo {gate} takes {count} operations to know, and --ops is {ops}");
-            return Err(Error::usage(text).hint(format!("--ops {count}, or a lower percentile")));
-        }
-        StopAt::Time(time) => time.as_secs_f64(),
-    };
+    let time = plan.stop.time().expect("--slo is refused beside --ops").as_secs_f64();
     let least = needed as f64 / time;
     let longer = |rate: f64| format!("--time {}s", (needed as f64 / rate).ceil());
     if least > RATE_MAX as f64 {

@@ -322,9 +322,7 @@ impl<'a> Steps<'a> {
         let (readings, mut error) = read_around(at, running).await?;
         let mut loaded = std::mem::take(&mut load.done);
         if error.is_none() {
-            progress.update(|| "counting the rows".to_owned());
-            error = load.verify(&loaded.tables).await.err();
-            progress.clear();
+            error = load.verify(&loaded.tables, progress).await.err();
         }
         if error.is_none() && loaded.tables.is_empty() {
             // The writer of a pipe may have failed.

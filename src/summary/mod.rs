@@ -284,7 +284,8 @@ contract! {
         /// The addresses that its clients were dealt out to, where there are several; not there with one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub addresses: Vec<AddressCounts>,
-        /// Length of its window, seconds: that of the step, and with `ops` until its own last answer.
+        /// Length of its window, seconds: that of the step. With `ops` it ends with the measured clients, or with its own
+        /// last success after that.
         pub measured_s: f64,
         #[serde(flatten)]
         pub totals: Totals,

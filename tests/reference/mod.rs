@@ -143,7 +143,7 @@ fn the_keys_of_profiles_are_in_the_reference() {
         }
         if owner == "ScriptKeys" {
             text += "\nIts other keys are those of a run of a workload, but for `workload`, `scan`, `tables`, `rows`, \
-                     `spread`, `distribution`, `warm` and `ahi = \"warm\"`, which a script decides.\n";
+                     `spread`, `distribution`, `warm`, `ahi = \"warm\"` and `reconnect_every`, which a script decides.\n";
         }
     }
     text += "\n`[[workload]]` has the [keys of a workload](workload-keys.md).\n";

@@ -539,6 +539,28 @@ fn an_interrupted_run_says_how_to_go_on() {
 }
 
 #[test]
+fn server_that_cannot_be_given_back_is_told_when_another_error_weighs_as_much() {
+    let (sandbox, dir) = (common::sandbox(&common::local(), &[]), tempfile::tempdir());
+    let dir = dir.expect("a directory");
+    let (at, socket) = (dir.path().display(), sandbox.socket.display());
+    // Nobody answers while its socket has another name. The second stop fails.
+    let stop = format!("[ -e {at}/once ] && exit 7; touch {at}/once; mv {socket} {socket}.away");
+    let stop = script(dir.path(), "stop", &stop);
+    let start = script(dir.path(), "start", &format!("mv {socket}.away {socket}"));
+    let place = Place::new(&format!(
+        "name = 'x'\n\
+         [[server]]\nlabel = 'gone'\nurl = 'mysql://root@localhost/sbtest?socket={at}/none'\n\
+         [[server]]\nlabel = 'kept'\nurl = 'mysql://root@localhost/sbtest?socket={socket}'\n\
+         start = ['{start}']\nstop = ['{stop}']\nwithin = '1m'\n\
+         [tables]\nrows = 300\n[[run]]\nworkload = 'point-select'\nops = 50\n"
+    ));
+    let ended = place.run("");
+    ended.assert_code(3);
+    assert_eq!(place.summaries().len(), 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("warning: kept: stop ("), "{}", ended.stderr);
+}
+
+#[test]
 fn a_second_signal_ends_the_commands_too() {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;

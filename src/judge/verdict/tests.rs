@@ -1,7 +1,7 @@
 //! Verdicts on recorded shares.
 
 use super::*;
-use crate::summary::{Ceiling, ClientHost, Probed, TurnDelay};
+use crate::summary::{Ceiling, ClientHost, Group, Probed, TurnDelay};
 use serde_json::Value as Json;
 
 /// A sound step: 60 s, 8 clients on two threads of eight cores, a median service time of 790 us,
@@ -311,6 +311,26 @@ fn a_busy_thread_outweighs_the_noise_around_it() {
     });
     assert_eq!(verdict.kind, VerdictKind::ClientBound);
     assert_eq!(codes(&verdict), ["thread_busy", "other_load"]);
+}
+
+#[test]
+fn spinning_before_an_instant_is_no_work_when_any_clients_are_paced_or_pause() {
+    // A full core, of which three quarters were looks in vain.
+    let of = |change: &dyn Fn(&mut Summary)| {
+        let verdict = judged(|step, share| {
+            change(step);
+            let thread = &mut share.threads[0];
+            (thread.busy, thread.cpu_s, thread.spun_s) = (0.21, Some(57.0), 45.0);
+        });
+        verdict.kind
+    };
+    let with = |group: Group| move |step: &mut Summary| step.groups = vec![group.clone()];
+    assert_eq!(of(&|step| step.plan.rate = Some(1_000.0)), VerdictKind::Ok);
+    assert_eq!(of(&|step| step.plan.think_s = Some(0.005)), VerdictKind::Ok);
+    let paced = Group { rate: Some(100.0), ..Group::default() };
+    let thinking = Group { think_s: Some(0.005), ..Group::default() };
+    assert_eq!([of(&with(paced)), of(&with(thinking))], [VerdictKind::Ok; 2]);
+    assert_eq!([of(&|_| {}), of(&with(Group::default()))], [ClientBound; 2]);
 }
 
 #[test]

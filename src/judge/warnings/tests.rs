@@ -505,3 +505,21 @@ fn hosts_of_which_something_is_wrong_are_told() {
     assert_eq!(found(|host| host.ops = 30_000), ["rank_uneven"]);
     assert_eq!(found(|host| host.clients = 0), [""; 0], "it had none");
 }
+
+#[test]
+fn host_is_uneven_when_it_did_hardly_anything_and_chance_does_not_explain_it() {
+    let found = |one: u64, other: u64| {
+        let host = |ops| {
+            let share = Some(Share::default());
+            ClientHost { clients: 4, ops, share, ..ClientHost::default() }
+        };
+        uneven(&[host(one), host(other)]).is_some()
+    };
+    for few in [0, 3, 16] {
+        assert!(found(few, 4_000_000) && found(4_000_000, few), "{few}");
+    }
+    for (few, many) in [(0, 0), (0, 12), (3, 9), (900, 1_000)] {
+        assert!(!found(few, many) && !found(many, few), "{few} and {many}");
+    }
+    assert!(found(9_000, 10_500), "a seventh, and ten deviations");
+}

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::mem::take;
 use std::path::PathBuf;
-use std::slice::from_ref;
 use std::time::Duration;
 
 use super::{Dataset, Experiment, Overrides, RunSpec, ServerSetup, What};
@@ -16,7 +15,7 @@ use crate::plan::profile::script::ScriptRun;
 use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
 use crate::plan::script::{ScriptPart, workload_of};
 use crate::plan::value::{Length, Names, Scale, Whole};
-use crate::plan::{Ahi, Plan, StopAt, Warm, check_steps, defaults, units};
+use crate::plan::{Ahi, Plan, Warm, check_steps, defaults, units};
 use crate::terms::{Gate, Quantity, joined};
 use crate::workload::{Workload, builtin};
 
@@ -341,22 +340,18 @@ fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[RunSpe
         let what = format_args!("'{name}' is no [[run]]: {}", titles.join(", "));
         profile.ensure(titles.contains(&name), key_path(&format!("workload/{nth}")), what)?;
     }
-    let (mut known, mut longest) = (BTreeSet::<u32>::new(), None);
-    for part in parts {
-        let (clients, window) = match &part.what {
-            What::Sweep(plan, _) => (plan.clients.as_slice(), plan.stop),
-            What::Load(_) | What::Suite(_) => (from_ref(&1), StopAt::Ops(1)),
-        };
-        known.extend(clients.iter().copied().filter(|_| is_beside(command, &part.title)));
-        let StopAt::Time(time) = window else { continue };
-        longest = longest.max(Some(time));
-    }
+    // Loads and suites have no window, and no command beside them.
+    let beside = parts.iter().filter(|part| is_beside(command, &part.title));
+    let plans: Vec<&Plan> = beside.filter_map(RunSpec::plan).collect();
+    let lengths = plans.iter().map(|plan| plan.stop.time().unwrap_or(Duration::MAX));
+    let no_window = || profile.refuse(&key_path("at"), "no run beside it has a window");
+    let (at, longest) = (command.at.0, lengths.max().ok_or_else(no_window)?);
+    let known: BTreeSet<u32> = plans.iter().flat_map(|plan| plan.clients.iter().copied()).collect();
     for clients in command.clients.iter().flat_map(|clients| &clients.0) {
         let known_ones: Vec<String> = known.iter().map(ToString::to_string).collect();
         let what = format_args!("no step has {clients} clients: {}", known_ones.join(", "));
         profile.ensure(known.contains(clients), key_path("clients"), what)?;
     }
-    let (at, longest) = (command.at.0, longest.unwrap_or(Duration::MAX));
     let [start, end] = [at, longest].map(units::duration);
     let what = format_args!("at {start} there is no window any more: it lasts {end}");
     profile.ensure(at < longest, key_path("at"), what)

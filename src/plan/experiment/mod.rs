@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::knobs::{LoadSpec, SuiteSpec};
 use super::profile::{Command, Expect, Profile, RepeatOrder, Server, Setting};
@@ -121,7 +121,8 @@ pub struct Dataset {
     pub data_seed: u32,
     /// Character set of the tables; None for the database's.
     pub charset: Option<String>,
-    /// Connections of the fill; None for the default.
+    /// Connections of the fill; None for the default. They make no other rows: the resume key has null for any.
+    #[serde(serialize_with = "write_null")]
     pub jobs: Option<u32>,
     /// True if prepare's tables are dropped and filled again, whatever they hold.
     #[serde(rename = "refill")]
@@ -129,6 +130,10 @@ pub struct Dataset {
     /// None for the faster one that the server allows.
     #[serde(skip)]
     pub fill: Option<Method>,
+}
+
+fn write_null<T, S: Serializer>(_: &T, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_none()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -316,16 +321,22 @@ impl Experiment {
         let title = part.title.as_str();
         let run = match &part.what {
             What::Sweep(plan, dataset) => match &part.script {
-                Some(ScriptPart { identity: script, data, .. }) => {
-                    RunKey::Script { plan, script, data, commands: &part.commands }
-                }
+                Some(ScriptPart { identity: script, data, .. }) => RunKey::Script {
+                    plan,
+                    script,
+                    data,
+                    commands: &part.commands,
+                    dataset: part.dataset(),
+                },
                 None => RunKey::Sweep { plan, dataset, commands: &part.commands },
             },
             What::Load(load) => RunKey::Load { title, load },
             What::Suite(suite) => RunKey::Suite { title, suite },
         };
         let (version, profile) = (VERSION, self.profile.name.as_str());
-        let key = ResumeKey { version, profile, label, server, run, clients, rate, repeat };
+        // Not all that a scale shrinks is in the plan.
+        let scale = (!self.scale.is_full()).then(|| self.scale.factor());
+        let key = ResumeKey { version, profile, label, server, run, clients, rate, repeat, scale };
         let text = serde_json::to_string(&key).expect("its texts and numbers are JSON");
         format!("{VERSION}-{:016x}", mix(name_part(&text)))
     }
@@ -436,6 +447,9 @@ struct ResumeKey<'a> {
     clients: u32,
     rate: Option<f64>,
     repeat: u32,
+    /// None for the profile's own size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scale: Option<f64>,
 }
 
 /// A private server's settings, or the address that flags give. Only its owner knows a running server.
@@ -458,6 +472,9 @@ enum RunKey<'a> {
         script: &'a ScriptIdentity,
         data: &'a Option<ScriptData>,
         commands: &'a [Command],
+        /// The tables of its groups, if they have some.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dataset: Option<&'a Dataset>,
     },
     Load {
         title: &'a str,

@@ -270,6 +270,8 @@ fn a_cell_keeps_its_key_while_it_is_the_same_measurement() {
     assert_eq!(unique.len(), all.len());
     for (from, to, same) in [
         ("rows = \"1M\"", "rows = \"2M\"", 0),
+        // The same rows, by other connections.
+        ("count = 4", "count = 4\njobs = 2", 14),
         ("range_size = 10", "range_size = 20", 12),
         (
             "[[run]]\nworkload = \"read-only\"",
@@ -283,6 +285,40 @@ fn a_cell_keeps_its_key_while_it_is_the_same_measurement() {
         let other = keys(&TEXT.replace(from, to), &overrides());
         assert_eq!(all.iter().filter(|key| other.contains(key)).count(), same, "{to}");
     }
+}
+
+#[test]
+fn key_is_another_when_the_scale_is_another() {
+    let suite = "[[run]]\nsuite = { name = \"s\", tests = [{ name = \"a\", run = [\"x\"] }] }\n";
+    let text = TEXT.replace("[report]", &format!("{suite}[report]"));
+    let scaled = |scale: &str| {
+        let scale = scale.parse().expect("a scale");
+        keys(&experiment(&text, &Overrides { scale, ..overrides() }))
+    };
+    let (full, half, less) = (scaled("1"), scaled("0.5"), scaled("0.001"));
+    let mut unique = [full.clone(), half, less].concat();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), 3 * full.len(), "what a suite runs is in no plan");
+}
+
+#[test]
+fn key_of_a_script_has_the_tables_of_its_groups_when_there_are_some() {
+    let of = |group: &str, data_seed: u32| {
+        let text = format!(
+            "name = \"x\"\n[[server]]\nsandbox = {{}}\n\
+             [tables]\ncount = 4\ndata_seed = {data_seed}\n\
+             [[run]]\nlua = \"s.lua\"\nclients = 1\n{group}"
+        );
+        let mut profile = Profile::parse(&text, "p").expect("sound");
+        let Measured::Script(run) = &mut profile.runs[0].what else { panic!("a script") };
+        let path = "s.lua".to_owned();
+        run.file = Some(ScriptFile { path, text: None, sha256: String::new() });
+        keys(&build(&profile, &overrides()).expect("an experiment"))
+    };
+    let writer = "group = [{ workload = \"update-index\" }]\n";
+    assert_ne!(of(writer, 1), of(writer, 2));
+    assert_eq!(of("", 1), of("", 2), "its own data are no tables of loadgen's");
 }
 
 #[test]

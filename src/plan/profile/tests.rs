@@ -262,6 +262,28 @@ fn every_value_is_held_against_what_it_may_be() {
 }
 
 #[test]
+fn command_is_held_to_the_windows_beside_it_alone() {
+    let checked = |run: &str, at: &str| {
+        let command = format!("[[command]]\nworkload = \"r\"\nat = \"{at}\"");
+        let new = format!("[[run]]\nname = \"r\"\n{run}\n{command}");
+        let text = SMALL.replacen("[[command]]\nat = \"10s\"", &new, 1);
+        checked(&text).map(drop).map_err(|error| error.to_string())
+    };
+    let sweep = |end: &str| format!("workload = \"point-select\"\nclients = 1\n{end}");
+    for (run, at, says) in [
+        (sweep("time = \"5s\""), "10s", "no window any more"),
+        ("load = { rows = 1 }".to_owned(), "10s", "no run beside it has a window"),
+    ] {
+        let error = checked(&run, at).expect_err(says);
+        assert!(error.starts_with("p.toml:") && error.contains(says), "{run}: {error}");
+    }
+    // The other runs take a minute.
+    for end in ["time = \"2m\"", "ops = 1000"] {
+        assert_eq!(checked(&sweep(end), "90s"), Ok(()), "{end}");
+    }
+}
+
+#[test]
 fn paths_lead_to_values_or_to_what_would_hold_them() {
     let text = "name = \"x\"\n[[run]]\na = 1\n[[run]]\nlist = [\"b\", \"c\"]\n";
     let file = File { origin: "p.toml".to_owned(), text: Secret::new(text) };
