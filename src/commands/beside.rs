@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -73,29 +74,48 @@ fn spawn(words: &[String], output: &Path) -> std::io::Result<Group> {
     super::spawn(process.args(&words[1..]), &File::create(output)?)
 }
 
-async fn wait(mut group: Group, window: &mut WindowWatch) -> Option<i32> {
+/// A group whose leader is not reaped before this is dropped: its number is nobody else's.
+struct WholeGroup(Group);
+
+impl Drop for WholeGroup {
+    fn drop(&mut self) {
+        self.0.signal(Signal::SIGKILL);
+    }
+}
+
+/// Waits for the end of the command and of the step; kills what is left of its group then.
+async fn wait(group: Group, window: &mut WindowWatch) -> Option<i32> {
+    let group = WholeGroup(group);
     let late = async {
         over(window).await;
         tokio::time::sleep(ENDS_WITHIN).await;
     };
     tokio::select! {
-        exit = ended(&mut group) => return exit,
-        () = late => group.signal(Signal::SIGTERM),
+        exit = ended(&group.0) => {
+            over(window).await;
+            return exit;
+        }
+        () = late => group.0.signal(Signal::SIGTERM),
     }
-    within(DIES_WITHIN, ended(&mut group)).await.flatten()
+    within(DIES_WITHIN, ended(&group.0)).await.flatten()
 }
 
-async fn ended(group: &mut Group) -> Option<i32> {
+/// Waits for the leader's end without taking its status.
+async fn ended(group: &Group) -> Option<i32> {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     loop {
-        match group.leader.try_wait().ok()? {
-            Some(status) => return status.code(),
-            None => tokio::time::sleep(LOOK_EVERY).await,
+        match waitid(Id::Pid(group.pid()), flags).ok()? {
+            WaitStatus::StillAlive => tokio::time::sleep(LOOK_EVERY).await,
+            WaitStatus::Exited(_, code) => return Some(code),
+            _ => return None,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nix::unistd::Pid;
+
     use super::*;
 
     fn shell(at: u64, script: &str, output: &str) -> Command {
@@ -143,5 +163,14 @@ mod tests {
         assert_eq!(text("b.txt"), "later\noops\n");
         assert!(text("d.txt").starts_with("not started"));
         assert!(!dir.path().join("c.txt").exists());
+    }
+
+    #[test]
+    fn rest_of_a_group_ends_when_the_step_is_over() {
+        let commands = vec![shell(0, "sleep 1000 & echo $!", "a.txt")];
+        let (ran, dir) = run_until(commands, "a.txt");
+        assert_eq!(ran[0].exit, Some(0));
+        let pid = std::fs::read_to_string(dir.path().join("a.txt")).expect("written");
+        crate::commands::tests::ends(Pid::from_raw(pid.trim().parse().expect("a pid")));
     }
 }

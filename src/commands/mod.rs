@@ -1,7 +1,7 @@
 //! External commands, each in its own process group: timed suites, commands beside a window, and commands that
 //! start, stop and reset a server.
 //!
-//! They find the server in `LOADGEN_HOST` and `LOADGEN_PORT`, or `LOADGEN_SOCKET`; `LOADGEN_USER`,
+//! Suites find the server in `LOADGEN_HOST` and `LOADGEN_PORT`, or `LOADGEN_SOCKET`; `LOADGEN_USER`,
 //! `LOADGEN_DATABASE`; and `LOADGEN_DEFAULTS_FILE`, an option file of the MySQL clients with the password, which
 //! has no name and is readable to this user only.
 
@@ -251,15 +251,32 @@ fn hide_passwords(words: &[String]) -> Vec<String> {
     words.iter().map(kept).collect()
 }
 
+/// Names before a password. The clients take any beginning of `--password` that is no other option's, and
+/// `--password1` to 3.
+const NAMES: [&str; 9] = [
+    "password",
+    "passwd",
+    "pwd",
+    "mysql://",
+    "--passwor",
+    "--passwo",
+    "--passw",
+    "--pass",
+    "--pas",
+];
+
 /// Finds the position of a possible password in a word; the word's end if there is none.
 fn find_password(word: &str) -> usize {
     let lower = word.to_ascii_lowercase();
-    let named = ["password", "passwd", "pwd", "mysql://"].into_iter().filter_map(|name| {
+    let named = NAMES.into_iter().filter_map(|name| {
         // `$MYSQL_PWD` in a script is no password, nor is `--password` before the next word.
+        let is_given = |rest: &str| {
+            rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(['=', '\'', '"'])
+        };
         lower
             .match_indices(name)
             .map(|(at, name)| at + name.len())
-            .find(|end| name == "mysql://" || lower[*end..].starts_with(['=', '\'', '"']))
+            .find(|end| name == "mysql://" || is_given(&lower[*end..]))
     });
     let short = word.match_indices("-p").map(|(at, sign)| (at, at + sign.len()));
     let short = short.filter(|(at, end)| {
@@ -401,7 +418,7 @@ mod tests {
     }
 
     /// Orphans are waited for by init: until then they are there, and dead.
-    fn ends(process: Pid) {
+    pub(super) fn ends(process: Pid) {
         let gone = || {
             let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
             stat.rsplit(')')
@@ -431,6 +448,11 @@ mod tests {
             ("-pmarker", "-p…"),
             ("--password=marker", "--password…"),
             ("--mysql-password=marker", "--mysql-password…"),
+            ("--pass=marker", "--pass…"),
+            ("--passwor=marker", "--passwor…"),
+            ("sh -c 'mysql --pas=marker db'", "sh -c 'mysql --pas…"),
+            ("--password2=marker", "--password…"),
+            ("--bypass=1", "--bypass=1"),
             ("sh -c 'mysql -uroot -p\'marker x\' db'", "sh -c 'mysql -uroot -p…"),
             ("MYSQL_PWD=marker exec mysql", "MYSQL_PWD…"),
             ("MySQL://u:marker@h/d", "MySQL://…"),

@@ -49,7 +49,7 @@ pub(super) fn explain(failure: &Failure) -> Error {
 /// Opens a session with settings for DDL and filling, whatever the server's defaults are.
 pub(super) async fn open(server: &Liveness) -> Result<Session> {
     let mut session = Session::open(&server.link, None).await?;
-    let sql = "SET SESSION autocommit = 1, wait_timeout = 28800";
+    let sql = "SET SESSION autocommit = 1, wait_timeout = 604800";
     session.execute(sql).await.doing("setting up a connection")?;
     limit_lock_wait(&mut session).await.doing("setting up a connection")?;
     Ok(session)
@@ -167,7 +167,10 @@ pub(super) async fn drop_table(session: &mut Session, name: &str) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::canned::{Answer, Canned, Listen, Script};
     use crate::error::Kind;
+    use crate::mysql::{ConnectOptions, ServerLink};
+    use crate::stop::Stop;
 
     fn server(code: u16) -> Asked<()> {
         Err(Failure::Server { code, sqlstate: "HY000".to_owned(), message: "no".to_owned() })
@@ -185,5 +188,20 @@ mod tests {
         let lost = explain(&Failure::Lost("broken pipe".to_owned()));
         assert_eq!(lost.kind(), Kind::Server);
         assert!(lost.render().contains(AGAIN));
+    }
+
+    #[test]
+    fn session_may_be_idle_for_a_week_when_others_work() {
+        let seconds = 7 * 24 * 60 * 60;
+        let asked = format!("wait_timeout = {seconds}");
+        let answers = vec![Answer::error(asked, 1231, "42000", "it asks for a week")];
+        let server = Canned::start(Script { answers, ..Script::default() }, Listen::Port(0));
+        let server = server.expect("a free port");
+        let target = ConnectOptions::canned(server.port());
+        let link = ServerLink::to(target, &Stop::default()).expect("options");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let opened = runtime.expect("a runtime").block_on(open(&Liveness::new(&link)));
+        let error = opened.map(drop).expect_err("the server refuses it");
+        assert!(error.to_string().contains("a week"), "{error}");
     }
 }

@@ -26,8 +26,8 @@ use super::source::{Dump, Item, LOOK, Statements, beside};
 use crate::engine::Counted;
 use crate::error::{Error, Result};
 use crate::mysql::{
-    Asked, Failure, Liveness, ServerLink, Session, dataset, limit_lock_wait, number, pairs,
-    query_single, quoted_text,
+    Asked, Failure, Liveness, ServerLink, Session, dataset, limit_lock_wait, number, optional,
+    pairs, query_single, quoted_text,
 };
 use crate::observe::{Ns, Op, Phases, Recorder, Timeline, process_usage};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
@@ -187,12 +187,28 @@ impl Reload {
     }
 
     /// Closes the connections, too. After an interruption the tables stay without a mark.
-    pub(crate) async fn verify(mut self, tables: &[LoadedTable]) -> Result<()> {
+    pub(crate) async fn verify(
+        mut self,
+        tables: &[LoadedTable],
+        progress: &mut Progress,
+    ) -> Result<()> {
         if let Some(session) = self.session.take() {
             session.close(COURTESY).await;
         }
+        let live_line = async {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                progress.update(|| "checking the rows".to_owned());
+            }
+        };
         let _waits = self.server.waits(&self.control);
-        self.server.during(verify(&mut self.control, tables, &self.spec)).await?;
+        let checked = tokio::select! {
+            biased;
+            done = self.server.during(verify(&mut self.control, tables, &self.spec)) => done,
+            () = live_line => Ok(()),
+        };
+        progress.clear();
+        checked?;
         self.control.close(COURTESY).await;
         Ok(())
     }
@@ -265,13 +281,15 @@ impl Reload {
         }
         let paused = Instant::now();
         let open = self.session.as_mut().expect("a load ends with its connection");
-        let waits = self.server.waits(&self.control);
         let (control, force, server) = (&mut self.control, self.force, &self.server);
         let meeting = async {
             let name = name.ok_or_else(|| {
                 Error::data(format!("'{}' is no table's name", String::from_utf8_lossy(raw)))
             })?;
-            let exists = may_take(control, vec![name.clone()], force).await?;
+            let exists = {
+                let _waits = server.waits(control);
+                may_take(control, vec![name.clone()], force).await?
+            };
             if exists && matches!(item.seen.kind, DumpPart::Drop | DumpPart::Create) {
                 let _waits = server.waits(open);
                 // As the statement itself would: with or without foreign key checks.
@@ -280,7 +298,6 @@ impl Reload {
             Ok(LoadedTable { name, ..LoadedTable::default() })
         };
         let met = meeting.await.map_err(|error: Error| error.context(self.at(item)));
-        drop(waits);
         self.own += paused.elapsed();
         self.done.tables.push(met?);
         Ok(self.done.tables.len() - 1)
@@ -604,17 +621,23 @@ async fn verify(control: &mut Session, tables: &[LoadedTable], spec: &LoadSpec) 
             ))
             .hint("does something else write to it?"));
         }
-        let mark = match (&spec.source, Mark::parse(&table.comment)) {
+        let mark = Mark::parse(&table.comment).filter(|mark| mark.rows == count);
+        let mark = match (&spec.source, mark) {
             (LoadSource::Generated { rows, data_seed }, _) => {
                 sample(control, &table.name, *rows, *data_seed).await?;
                 ready_mark(*data_seed, *rows)
             }
-            // A dump of a table that loadgen filled: it is whole again, without later writes.
-            (LoadSource::Dump { .. }, Some(mark)) if mark.rows == count => match mark.state {
-                State::Filling => mark,
-                State::Ready => ready_mark(mark.seed, mark.rows),
-            },
-            (LoadSource::Dump { .. }, _) => continue,
+            // The dump may have writes of runs, of which the new content's ledgers know nothing.
+            (LoadSource::Dump { .. }, Some(mark)) => {
+                if !is_as_filled(control, &table.name, mark).await? {
+                    continue;
+                }
+                match mark.state {
+                    State::Filling => mark,
+                    State::Ready => ready_mark(mark.seed, mark.rows),
+                }
+            }
+            (LoadSource::Dump { .. }, None) => continue,
         };
         set_comment(control, &table.name, &mark.by_load().to_string()).await?;
     }
@@ -623,24 +646,60 @@ async fn verify(control: &mut Session, tables: &[LoadedTable], spec: &LoadSpec) 
 
 async fn sample(control: &mut Session, table: &str, count: u64, data_seed: u32) -> Result<()> {
     let number = Schema::Sbtest.number(table).expect("it was generated");
-    let rows = Filler::sbtest(Rows::new(data_seed, number, count));
+    let filler = Filler::sbtest(Rows::new(data_seed, number, count));
+    let other = find_other(control, table, &filler, count).await;
+    match other.doing(&format!("reading a sample of {table}"))? {
+        None => Ok(()),
+        Some(id) => Err(Error::data(format!("{table}: row {id} is not the one that was sent"))),
+    }
+}
+
+/// Finds a row that is not the filled one, in a sample of so many.
+async fn find_other(
+    control: &mut Session,
+    table: &str,
+    filler: &Filler,
+    count: u64,
+) -> Asked<Option<u64>> {
     let ids = dataset::sample(&mut Stream::new(count), count, SAMPLE);
     let list: Vec<String> = ids.iter().map(u64::to_string).collect();
+    let columns = filler.schema.columns().join(", ");
     let sql = format!(
-        "SELECT id, k, c, pad FROM {} WHERE id IN ({}) ORDER BY id",
+        "SELECT {columns} FROM {} WHERE id IN ({}) ORDER BY id",
         quoted(table),
         list.join(",")
     );
-    let found = control.query(&sql).await.doing(&format!("reading a sample of {table}"))?;
+    let found = control.query(&sql).await?;
     let mut found = found.into_iter().map(|row| row.into_iter().flatten().collect::<Vec<_>>());
-    for id in ids {
-        let mut line = Vec::new();
-        rows.line(&mut line, id);
-        if found.next().is_none_or(|row| (row.join("\t") + "\n").into_bytes() != line) {
-            return Err(Error::data(format!("{table}: row {id} is not the one that was sent")));
+    let mut line = Vec::new();
+    Ok(ids.into_iter().find(|id| {
+        line.clear();
+        filler.line(&mut line, *id);
+        found.next().is_none_or(|row| (row.join("\t") + "\n").into_bytes() != line)
+    }))
+}
+
+/// Returns whether the rows are those that the mark's seed makes: the sum of `k`, which `verify` adds writes to, and a
+/// sample.
+async fn is_as_filled(control: &mut Session, table: &str, mark: Mark) -> Result<bool> {
+    let of = |schema: Schema| Some((schema, schema.number(table)?));
+    let Some((schema, number)) = Schema::ALL.into_iter().find_map(of) else { return Ok(false) };
+    let Some(filler) = Filler::new(schema, mark.seed, number, mark.rows) else {
+        return Ok(mark.rows == 0);
+    };
+    let doing = format!("reading the rows of {table}");
+    if schema == Schema::Sbtest && mark.rows > 0 {
+        let rows = Rows::new(mark.seed, number, mark.rows);
+        let filled: u128 = (1..=mark.rows).map(|id| u128::from(rows.k(id))).sum();
+        let sql = format!("SELECT SUM(k) FROM {}", quoted(table));
+        let sum = optional(query_single(control, &sql).await).doing(&doing)?.flatten();
+        if sum != Some(filled.to_string()) {
+            return Ok(false);
         }
     }
-    Ok(())
+    // The server refuses it if a column is missing.
+    let other = optional(find_other(control, table, &filler, mark.rows).await).doing(&doing)?;
+    Ok(other == Some(None))
 }
 
 /// Reads the COMMENT of a table; None if there is no table. A view has "VIEW".

@@ -247,8 +247,8 @@ fn far_end(root: &Path, seen_from: &str, ports: &[u16], uptime_s: Option<u64>) -
     })
 }
 
-/// The log-in method that sends the password itself, under a key of the server's.
-const BY_KEY: &str = "caching_sha2_password";
+/// The log-in methods that send the password itself, under a key of the server's.
+const BY_KEY: [&str; 2] = ["caching_sha2_password", "sha256_password"];
 
 /// Returns whether nothing leaves this host on the way to a server, as far as its address says.
 pub(crate) fn is_local(address: &Address) -> bool {
@@ -264,8 +264,8 @@ fn is_loopback(host: &str) -> bool {
     address.unwrap_or_else(|_| bare.trim_end_matches('.').eq_ignore_ascii_case("localhost"))
 }
 
-/// Warns of a log-in by `caching_sha2_password` over plain TCP: with a cold cache the password is sent
-/// under a key that came over the same wire.
+/// Warns of a log-in over plain TCP that sends the password under a key that came over the same wire:
+/// `sha256_password` always, `caching_sha2_password` with a cold cache.
 pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<Option<Finding>> {
     // Nobody else reads what stays on this host.
     let Some(remote) = target.addresses().find(|address| !is_local(address)) else {
@@ -274,10 +274,11 @@ pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<
     if target.ssl.mode != SslMode::Disabled || target.password.is_empty() {
         return Ok(None);
     }
-    // Servers before 5.7 and 10.2 do not know the question, and have no such accounts.
+    // Servers before 5.7 and 10.2 do not know the question. Of them, 5.6 has `sha256_password`.
     let asked = optional(session.query("SHOW CREATE USER CURRENT_USER()").await);
     let rows = asked.map_err(|failure| explain(&failure, "ask how the account logs in"))?;
-    let by_key = rows.into_iter().flatten().flatten().flatten().any(|text| text.contains(BY_KEY));
+    let is_by_key = |text: String| BY_KEY.iter().any(|method| text.contains(*method));
+    let by_key = rows.into_iter().flatten().flatten().flatten().any(is_by_key);
     Ok(by_key.then(|| finding!(PasswordExposed, remote.to_string())))
 }
 

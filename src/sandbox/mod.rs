@@ -13,7 +13,7 @@ mod keeper;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
@@ -460,6 +460,10 @@ const REFUSED: &str = "admin-address bind-address bootstrap chroot daemonize dat
     defaults-extra-file defaults-file defaults-group-suffix help initialize initialize-insecure mysqlx \
     networking no-defaults pid-file port print-defaults socket user verbose version";
 
+/// Options of directories for parts of the data: elsewhere they would outlive a sandbox, and copies would share them.
+const PLACES: &str = "aria-log-dir-path innodb-data-home-dir innodb-doublewrite-dir \
+    innodb-log-group-home-dir innodb-undo-directory log-bin";
+
 const PREFIXES: [&str; 5] = ["loose-", "skip-", "disable-", "enable-", "maximum-"];
 
 /// Beginnings of options that shape data files, or locate the server's parts: they hold for the
@@ -476,17 +480,24 @@ fn accept(raw: &str, value: Option<&str>) -> Result<String> {
             .hint("write --sandbox-option performance_schema=ON"));
     }
     let argument = format!("--{name}{}", value.map_or(String::new(), |value| format!("={value}")));
-    if REFUSED.split(' ').any(|refused| refused.starts_with(stem(&argument))) {
-        return Err(Error::usage(format!(
-            "--sandbox-option '{raw}' is not for a sandbox: directory, socket, port, account and \
-             option files are its own"
-        ))
-        .hint(
-            "to measure a server with settings of that kind, start it yourself and name it with \
-             --host or --socket",
-        ));
-    }
-    Ok(argument)
+    let is_one_of = |names: &str| names.split(' ').any(|name| name.starts_with(stem(&argument)));
+    let why = if is_one_of(REFUSED) {
+        "directory, socket, port, account and option files are its own"
+    } else if value.is_some_and(leads_away) && is_one_of(PLACES) && stem(&argument) != "log" {
+        "all of its data is in its directory; a relative path is below that"
+    } else {
+        return Ok(argument);
+    };
+    Err(Error::usage(format!("--sandbox-option '{raw}' is not for a sandbox: {why}")).hint(
+        "to measure a server with settings of that kind, start it yourself and name it with \
+         --host or --socket",
+    ))
+}
+
+/// Returns whether a path may lead out of the directory that it is relative to.
+fn leads_away(path: &str) -> bool {
+    let is_plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    !Path::new(path).components().all(is_plain)
 }
 
 fn is_shaping(argument: &str) -> bool {
@@ -505,6 +516,14 @@ fn stem(argument: &str) -> &str {
 const INITIALISED_WITHIN: Duration = Duration::from_mins(2);
 
 const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
+
+/// Returns the time in which a server must answer. It may have to recover data that is there.
+fn answers_within(data: &DataDir) -> Duration {
+    match data {
+        DataDir::Own | DataDir::New(_) => ANSWERS_WITHIN,
+        DataDir::Filled(_) | DataDir::CopyOf(_) => ENDS_WELL_WITHIN,
+    }
+}
 
 /// Time limit of one question; it is asked again.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -627,7 +646,8 @@ fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
     let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
     let tcp = ConnectOptions { address, ..socket.clone() };
     let mut last = String::from("no socket yet");
-    let answered = start.until("sandbox: starting the server", ANSWERS_WITHIN, |start| {
+    let limit = answers_within(&start.spec.data);
+    let answered = start.until("sandbox: starting the server", limit, |start| {
         if let Some(status) = start.keeper.take_status()? {
             return Ok(Some(Err(format!("ended while it started ({status})"))));
         }
@@ -643,7 +663,7 @@ fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
             Err(refused) => Err(start.failure(&format!("refuses its own root account: {refused}"))),
         }
     })?;
-    let late = || format!("does not answer within {} s ({last})", ANSWERS_WITHIN.as_secs());
+    let late = || format!("does not answer within {} s ({last})", limit.as_secs());
     answered.ok_or_else(|| start.failure(&late()))
 }
 
@@ -896,6 +916,38 @@ lc-messages-dir                   (No default value)
         ] {
             let error = accept(name, Some("x")).unwrap_err();
             assert_eq!(error.kind(), Kind::Usage, "{name}");
+        }
+    }
+
+    #[test]
+    fn directory_of_a_part_of_the_data_is_refused_when_its_path_is_absolute() {
+        for name in [
+            "innodb_log_group_home_dir",
+            "loose-innodb-data-home",
+            "innodb_undo_directory",
+            "innodb_doublewrite_dir",
+            "aria_log_dir_path",
+            "log_bin",
+        ] {
+            let error = accept(name, Some("/nvme/x")).unwrap_err();
+            assert!(error.to_string().contains("relative path"), "{name}: {error}");
+            assert!(accept(name, Some("x/../../y")).is_err(), "{name}");
+            assert!(accept(name, Some("x")).is_ok(), "{name}");
+            assert!(accept(name, None).is_ok(), "{name}");
+        }
+        for name in ["log_error", "log"] {
+            assert!(accept(name, Some("/nvme/x")).is_ok(), "{name} is no data");
+        }
+    }
+
+    #[test]
+    fn start_may_take_long_when_there_is_data_to_recover() {
+        let at = || PathBuf::from("/x");
+        for new in [DataDir::Own, DataDir::New(at())] {
+            assert_eq!(answers_within(&new), ANSWERS_WITHIN, "{new:?}");
+        }
+        for filled in [DataDir::Filled(at()), DataDir::CopyOf(at())] {
+            assert_eq!(answers_within(&filled), ENDS_WELL_WITHIN, "{filled:?}");
         }
     }
 

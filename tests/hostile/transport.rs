@@ -57,11 +57,13 @@ struct Account<'a> {
 #[test]
 fn an_exposed_password_is_warned_about_and_noted_unless_it_stays_on_this_host() {
     let sha2 = "CREATE USER `u`@`%` IDENTIFIED WITH 'caching_sha2_password' AS '<secret>'";
-    let native = sha2.replace("caching_sha2_password", "mysql_native_password");
+    let [sha256, native] = ["sha256_password", "mysql_native_password"]
+        .map(|method| sha2.replace("caching_sha2_password", method));
     // Leads to this host, and is no loopback address.
     let elsewhere = "0.0.0.0";
     for Account { create, password, host, warned } in [
         Account { create: sha2, password: "-psecret", host: elsewhere, warned: true },
+        Account { create: &sha256, password: "-psecret", host: elsewhere, warned: true },
         Account { create: sha2, password: "-psecret", host: "127.0.0.1", warned: false },
         Account { create: sha2, password: "--password=", host: elsewhere, warned: false },
         Account { create: &native, password: "-psecret", host: elsewhere, warned: false },

@@ -7,6 +7,7 @@ use std::process::Command;
 use loadgen::plan::knobs::LoadSpec;
 use loadgen::stop::Stop;
 use loadgen::summary::Outcome;
+use loadgen::workload::rows::{Row, Rows};
 
 use super::program::{code, loadgen};
 use super::{Db, EXTENDED, dump, everywhere, fixture, generated};
@@ -236,22 +237,33 @@ fn tables_of_somebody_else_are_not_touched() {
 #[test]
 fn the_mark_in_a_dump_comes_back_when_the_rows_do() {
     let dir = tempfile::tempdir().expect("a directory");
-    let dumped = |rows: u32| {
-        let mark = format!("loadgen:1 seed=1 rows={rows} state=ready");
+    let dumped = |table: &str, rows: u64, added: u64| {
+        let tuple = |id: u64| {
+            let Row { k, c, pad, .. } = Rows::new(1, 1, rows).row(id);
+            let [c, pad] = [&c[..], &pad[..]].map(String::from_utf8_lossy);
+            format!("({id},{},'{c}','{pad}')", k + added)
+        };
         let sql = format!(
-            "DROP TABLE IF EXISTS t;\nCREATE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB \
-             COMMENT='{mark}';\nINSERT INTO t VALUES (1),(2);\n"
+            "DROP TABLE IF EXISTS {table};\nCREATE TABLE {table} (id INT PRIMARY KEY, \
+             k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL) ENGINE=InnoDB \
+             COMMENT='loadgen:1 seed=1 rows={rows} state=ready';\n\
+             INSERT INTO {table} VALUES {},{};\n",
+            tuple(1),
+            tuple(2)
         );
-        (mark, written(dir.path(), sql.as_bytes()))
+        written(dir.path(), sql.as_bytes())
     };
     everywhere(|db| {
-        let (mark, path) = dumped(2);
-        db.load(&dump(&path));
-        assert_eq!(db.comment("t"), mark.replace("ready", "loaded"));
-        db.load(&dump(&path));
-        let (_, path) = dumped(3);
-        db.load(&dump(&path));
-        assert_eq!(db.comment("t"), "loadgen:1 load=dump", "it lacks a row");
+        for (table, rows, added, comment, why) in [
+            ("sbtest1", 2, 0, "loadgen:1 seed=1 rows=2 state=loaded", "as filled"),
+            ("sbtest1", 2, 1, "loadgen:1 load=dump", "a run wrote to it"),
+            ("sbtest1", 3, 0, "loadgen:1 load=dump", "it lacks a row"),
+            ("sbtest2", 2, 0, "loadgen:1 load=dump", "another table's rows"),
+            ("t", 2, 0, "loadgen:1 load=dump", "no table of prepare's"),
+        ] {
+            db.load(&dump(&dumped(table, rows, added)));
+            assert_eq!(db.comment(table), comment, "{why}");
+        }
     });
 }
 

@@ -206,7 +206,7 @@ impl Inputs {
             return Ok(false);
         }
         let by = self.by.get(key).map(|(strength, _)| *strength);
-        if switched.is_none() && means_default(key, value) {
+        if switched.is_none() && means_default(key, value, strength) {
             if matches!(by, Some(Strength::Shared | Strength::Own)) {
                 set_value(&mut self.values, key, None).expect("no text to parse");
                 self.by.remove(key);
@@ -246,10 +246,12 @@ fn complete_key(key: &str) -> &str {
 }
 
 /// Returns whether a value stands for the default. An empty password means that there is none.
-fn means_default(key: &str, value: Option<&str>) -> bool {
+fn means_default(key: &str, value: Option<&str>, strength: Strength) -> bool {
     value.is_some_and(|value| match key {
         "password" => false,
         "port" if value.parse() == Ok(0) => true,
+        // To the clients it is no limit of their own; `[loadgen]` knows better.
+        "connect-timeout" if strength == Strength::Shared && value.parse() == Ok(0) => true,
         "protocol" if value.eq_ignore_ascii_case("default") => true,
         _ => value.is_empty(),
     })
@@ -957,6 +959,10 @@ mod tests {
             Keys { text: "host=a\nskip-password\npassword=b", wanted: "a:3306 me b sbtest 10" },
             Keys {
                 text: "host=a\nuser=b\nport=4\ndatabase=c\nuser=\nport=0\ndatabase=",
+                wanted: "a:3306 me  sbtest 10",
+            },
+            Keys {
+                text: "host=a\nconnect-timeout=5\nconnect_timeout=0",
                 wanted: "a:3306 me  sbtest 10",
             },
             // Too short, and not the beginning of one key alone.
