@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Counted;
+use super::alarm::NEVER;
 use super::errors::OutageWatch;
 use super::setup::{StepSetup, ThreadCounts};
 use crate::observe::{Cost, Ns, RecordedInterval, Timeline, seconds};
@@ -81,5 +82,38 @@ impl GroupSeen {
         self.running.remove(&source);
         self.outages.report(source, (Ns::MAX, 0), Vec::new(), Ns::MAX);
         self.timeline.thread_done(source)
+    }
+}
+
+/// Returns the end of a group's window. With --ops it ends with the last answer; so it does where a script has ended
+/// all clients before. A group beside waits for answers that do not come, until after its `last_beside`.
+pub(super) fn end_of_window(decided: Ns, counts: &ThreadCounts, last_beside: Option<Ns>) -> Ns {
+    match last_beside {
+        Some(last) if decided == NEVER => last.min(counts.ended),
+        _ if decided == NEVER || counts.ended_by_script => decided.min(counts.ended),
+        _ => decided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn window_of_a_group_beside_ends_before_it_gives_up_what_hangs() {
+        for (decided, ended_by_script, last_beside, expected) in [
+            (NEVER, false, None, 900),
+            (NEVER, false, Some(100), 100),
+            // Its script has ended before the measured clients.
+            (NEVER, true, Some(1000), 900),
+            (500, false, None, 500),
+            (500, false, Some(100), 500),
+            (1000, true, None, 900),
+            (1000, true, Some(100), 900),
+        ] {
+            let counts = ThreadCounts { ended: 900, ended_by_script, ..ThreadCounts::default() };
+            let end = end_of_window(decided, &counts, last_beside);
+            assert_eq!(end, expected, "{decided} {ended_by_script} {last_beside:?}");
+        }
     }
 }

@@ -57,8 +57,8 @@ impl<'a> OpContext<'a> {
 
     #[inline]
     pub(crate) fn time_statement(&self, index: usize, sent: Ns) {
-        let took = self.thread.answered(self.state) - sent;
-        self.thread.recorder.borrow_mut().statement(index, self.state.measured.get(), took);
+        let times = (sent, self.thread.answered(self.state));
+        self.thread.recorder.borrow_mut().statement(index, self.state.measured.get(), times);
     }
 
     /// Replaces what is in doubt if the next answer never comes.

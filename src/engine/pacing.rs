@@ -27,6 +27,9 @@ use crate::workload::{Stream, name_part, seed_of};
 /// A warm-up has a backlog if it serves its arrivals this part of its length late, or later.
 pub(super) const LATE: Ns = 100;
 
+/// Of more arrivals than this, which are left at the end, not each one is drawn.
+const DRAWN_MAX: u64 = 1_000_000;
+
 /// Instants at which the ops of one queue and phase are due, ascending.
 struct Arrivals {
     /// The instant before the next one.
@@ -77,6 +80,16 @@ impl Arrivals {
             Some(stream) => -libm::log1p(-stream.unit()) * self.gap,
             None => self.gap,
         };
+        self.pass(gap)
+    }
+
+    /// Skips so many, evenly spaced.
+    fn skip(&mut self, count: u64) {
+        self.left = self.left.map(|left| left - count);
+        self.pass(count as f64 * self.gap);
+    }
+
+    fn pass(&mut self, gap: f64) -> Ns {
         let exact = gap + self.rest;
         let whole = exact.floor();
         self.rest = exact - whole;
@@ -149,6 +162,8 @@ pub(crate) struct Queues {
     warmup: Ns,
     /// The warm-up's backlog is drained: no arrivals from its planned end on to the window.
     draining: bool,
+    /// All clients share the number of arrivals: a queue may get fewer than it has left.
+    shared: bool,
     pub counts: PacingCounts,
 }
 
@@ -203,6 +218,11 @@ impl Pacing {
         self.queues.borrow().waiting(now)
     }
 
+    /// Ends all queues of the thread, because no op may begin any more for the last arrival.
+    pub(crate) fn end(&self) {
+        self.queues.borrow_mut().end();
+    }
+
     pub(crate) fn set_window(&self, window: StepWindow) {
         if self.queues.borrow_mut().set_window(window.for_arrivals()) {
             self.alarm.check_now();
@@ -222,6 +242,18 @@ impl Queue {
     fn is_done(&self) -> bool {
         self.next == NEVER && self.later.is_none()
     }
+
+    /// Skips a part of the arrivals between the next one and this instant, where they are very many; returns how many.
+    fn skip(&mut self, until: Ns) -> u64 {
+        let due = (until.saturating_sub(self.next) as f64 / self.arrivals.gap) as u64;
+        let due = self.arrivals.left.map_or(due, |left| left.min(due));
+        if due <= DRAWN_MAX {
+            return 0;
+        }
+        let skipped = due / (DRAWN_MAX / 10);
+        self.arrivals.skip(skipped);
+        skipped
+    }
 }
 
 impl Queues {
@@ -240,6 +272,7 @@ impl Queues {
             window,
             warmup: job.plan.warmup.as_nanos() as Ns,
             draining: false,
+            shared: job.plan.rules.shared_ops.is_some(),
             counts: PacingCounts::default(),
         }
     }
@@ -274,9 +307,13 @@ impl Queues {
 
     /// Counts about what is due: only the next arrival is drawn already.
     fn waiting(&self, now: Ns) -> u64 {
-        let due = |queue: &Queue| match now.checked_sub(queue.next) {
-            Some(late) => 1 + (late as f64 / queue.arrivals.gap) as u64,
-            None => 0,
+        // None is due at the window's end or later.
+        let until = now.min(self.window.end.saturating_sub(1));
+        let due = |queue: &Queue| {
+            let Some(late) = until.checked_sub(queue.next) else { return 0 };
+            let more = (late as f64 / queue.arrivals.gap) as u64;
+            let left = queue.arrivals.left.filter(|_| !self.shared);
+            1 + left.map_or(more, |left| left.min(more))
         };
         self.all.iter().map(due).sum()
     }
@@ -302,7 +339,7 @@ impl Queues {
             self.rekey(at);
             return Poll::Pending;
         }
-        let arrival = self.advance(at, now);
+        let arrival = self.advance(at, now, 1);
         let queue = &self.all[at];
         if queue.is_done() && arrival.measured {
             // The last one's wait says how many are behind it.
@@ -315,33 +352,55 @@ impl Queues {
         Poll::Ready(Some(arrival))
     }
 
+    /// Ends all queues, and takes back the arrival that was not to begin. Idle clients wake each other.
+    fn end(&mut self) {
+        self.counts.intended -= 1;
+        for at in 0..self.all.len() {
+            (self.all[at].next, self.all[at].later) = (NEVER, None);
+            self.wake(at);
+        }
+    }
+
     /// Counts what is not issued at the end: its age is a lower bound of its response time. It is given
     /// up, or forgotten: sysbench drops what waits when the time is over.
     pub(crate) fn abandon(&mut self, now: Ns, recorder: &mut Recorder, given_up: bool) {
         let end = self.window.end.min(now);
         for at in 0..self.all.len() {
             while self.all[at].next < end {
+                let count = 1 + self.skip(at, end);
                 // Later than any end.
-                let arrival = self.advance(at, NEVER);
-                self.counts.unissued += u64::from(given_up);
+                let arrival = self.advance(at, NEVER, count);
+                self.counts.unissued += count * u64::from(given_up);
                 if arrival.measured {
-                    recorder.unissued(arrival.intended, now);
+                    recorder.unissued(arrival.intended, now, count);
                 }
             }
         }
     }
 
-    fn advance(&mut self, at: usize, now: Ns) -> DueOp {
+    /// Skips a part of a queue's arrivals, all of the phase of the next one.
+    fn skip(&mut self, at: usize, end: Ns) -> u64 {
+        let queue = &mut self.all[at];
+        let until = match queue.later {
+            Some(_) if self.draining => self.warmup.min(end),
+            Some(_) => self.window.start.min(end),
+            None => end,
+        };
+        queue.skip(until)
+    }
+
+    /// Takes the next arrival of a queue, with those that were skipped behind it.
+    fn advance(&mut self, at: usize, now: Ns, count: u64) -> DueOp {
         let (queue, window) = (&mut self.all[at], &self.window);
         let arrival = DueOp { intended: queue.next, measured: queue.later.is_none() };
         queue.next = queue.arrivals.next();
         if arrival.measured {
-            self.counts.intended += 1;
-            self.counts.backlog += u64::from(now >= window.end);
+            self.counts.intended += count;
+            self.counts.backlog += count * u64::from(now >= window.end);
         } else if now >= window.start && window.start != NEVER {
             // An arrival of the warm-up that was not issued when the window began.
             let late = window.start.saturating_sub(arrival.intended);
-            self.counts.warmup_left += 1;
+            self.counts.warmup_left += count;
             self.counts.warmup_late = self.counts.warmup_late.max(late);
         }
         self.enter(at);
@@ -614,6 +673,65 @@ mod tests {
         assert_eq!(cut.served.len(), 50, "nothing is issued after an early end");
     }
 
+    /// A recorder of one interval, and the response times that it has recorded at its end.
+    fn recorder() -> (Recorder, Rc<RefCell<Times>>) {
+        let seen = Rc::new(RefCell::new(Times::new()));
+        let sink = Rc::clone(&seen);
+        let take = move |interval: RecordedInterval| {
+            interval.paced.iter().for_each(|paced| sink.borrow_mut().merge(&paced.response));
+        };
+        let phases =
+            Phases { window_start: 0, window_end: NEVER, by_issue: false, interval: NEVER };
+        (Recorder::new(phases, 0, Box::new(take)), seen)
+    }
+
+    #[test]
+    fn arrivals_left_at_the_end_are_counted_by_many_when_they_are_very_many() {
+        // A thousand seconds at the highest rate: to draw each one would take minutes.
+        let (end, all) = (1000 * S, 10_000_000_000);
+        let job = job(1, 1, Spread::Random, 1e7, plan::Arrival::Uniform);
+        let mut queues = simulation(&job, 1, open(end)).queues;
+        let (mut recorder, seen) = recorder();
+        queues.abandon(end, &mut recorder, true);
+        recorder.finish(end + 1);
+        let counts = queues.counts;
+        assert_eq!((counts.intended, counts.backlog, counts.unissued), (all, all, all));
+        let ages = seen.borrow();
+        assert_eq!((ages.count(), ages.max_us()), (all, Some(1e9)));
+        let mean_s = ages.sum_ns() as f64 / all as f64 / 1e9;
+        assert!((mean_s / 500.0 - 1.0).abs() < 1e-4, "{mean_s}");
+    }
+
+    #[test]
+    fn arrivals_that_wait_are_no_more_than_are_to_come() {
+        let job = job(1, 1, Spread::Random, 1000.0, plan::Arrival::Uniform);
+        let queues = simulation(&job, 1, open(S)).queues;
+        assert_eq!((queues.waiting(500 * MS), queues.waiting(9 * S)), (501, 1000));
+        let mut plan = a_plan(0, 1, StopAt::Ops(50));
+        (plan.arrival, plan.engine_threads) = (plan::Arrival::Uniform, Some(1));
+        let mut job = job_of(&plan, Spread::Random, TABLES, Some(1000.0));
+        assert_eq!(simulation(&job, 1, open(NEVER)).queues.waiting(9 * S), 50);
+        // sysbench's queue is full of arrivals of which only some begin.
+        (job.plan.stop, job.plan.rules.shared_ops) =
+            (StopAt::Time(Duration::from_secs(10)), Some(50));
+        assert_eq!(simulation(&job, 1, open(10 * S)).queues.waiting(9 * S), 9001);
+    }
+
+    #[test]
+    fn clients_of_all_queues_end_when_no_op_may_begin_any_more() {
+        let job = job(4, 4, Spread::Pinned, 4.0, plan::Arrival::Uniform);
+        let mut simulation = simulation(&job, 4, open(100 * S));
+        let mut over = false;
+        let end_once = |now: Ns, queues: &mut Queues| {
+            if now >= 2 * S && !std::mem::replace(&mut over, true) {
+                queues.end();
+            }
+        };
+        let ended = simulation.run(100 * S, |now| now + MS, end_once);
+        assert_eq!((simulation.served.len(), simulation.queues.counts.intended), (8, 7));
+        assert_eq!(ended, 2 * S, "no client waits for another arrival");
+    }
+
     #[test]
     fn arrivals_that_wait_are_counted_and_not_given_up_when_the_time_of_sysbench_is_over() {
         // One client that can do 100/s is asked for 1000/s; what has begun is waited for.
@@ -622,13 +740,7 @@ mod tests {
         let mut simulation = simulation(&job, 1, window.for_arrivals());
         let ended = simulation.run(100 * S, |now| now + 10 * MS, |_, _| {});
         assert_eq!((simulation.served.len(), ended), (100, S));
-        let phases = Phases { window_start: 0, window_end: NEVER, by_issue: false, interval: S };
-        let seen = Rc::new(RefCell::new(Times::new()));
-        let sink = Rc::clone(&seen);
-        let take = move |interval: RecordedInterval| {
-            interval.paced.iter().for_each(|paced| sink.borrow_mut().merge(&paced.response));
-        };
-        let mut recorder = Recorder::new(phases, 0, Box::new(take));
+        let (mut recorder, seen) = recorder();
         simulation.queues.abandon(ended, &mut recorder, false);
         recorder.finish(ended + 1);
         let counts = simulation.queues.counts;

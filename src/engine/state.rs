@@ -250,7 +250,7 @@ impl ThreadState {
     pub(crate) fn failed(&self, client: &ClientState, issued: Ns, now: Ns, error: &OpError) {
         let in_doubt = self.note_error(client, now, error);
         let measured = client.measured.get();
-        let given_up = matches!(error, OpError::Timeout(_));
+        let given_up = matches!(error, OpError::Timeout(_) | OpError::Unanswered);
         if given_up {
             client.errors.set(client.errors.get() + 1);
         } else {
@@ -335,7 +335,7 @@ impl ThreadState {
         let now = self.now();
         for client in &self.clients {
             if let Some(issued) = client.issued.get() {
-                self.failed(client, issued, now, &OpError::Timeout(limits::DRAIN));
+                self.failed(client, issued, now, &OpError::Unanswered);
             }
             self.logged_in(client, now);
         }

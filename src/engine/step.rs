@@ -14,7 +14,7 @@ use super::alarm::NEVER;
 use super::errors::{
     ClientAction, EndReason, OpError, OpenError, ScriptPart, abort_error, name_host,
 };
-use super::group::GroupSeen;
+use super::group::{GroupSeen, end_of_window};
 use super::job::{engine_threads, queues};
 use super::jobs::compile_jobs;
 use super::op_share::SharedOps;
@@ -90,9 +90,14 @@ fn window(plan: &Plan, start: Ns) -> StepWindow {
     StepWindow { start, end, early: false, last }
 }
 
-/// The threads must see an open loop's window, and the server's counters are read before it.
+/// The threads must see an open loop's window, and the server's counters are read before it, in the second half
+/// of the warm-up at most.
 fn ahead(context: &StepContext<'_>) -> Duration {
-    notice(context) + TICK + lead(context.probe.as_ref())
+    ahead_in(context.plan.warmup, notice(context) + TICK, lead(context.probe.as_ref()))
+}
+
+fn ahead_in(warmup: Duration, seen: Duration, lead: Duration) -> Duration {
+    (seen + lead).min(seen.max(warmup / 2))
 }
 
 fn notice(context: &StepContext<'_>) -> Duration {
@@ -132,7 +137,7 @@ fn setup(context: &StepContext<'_>) -> Result<(Vec<Arc<StepSetup>>, Channels)> {
         go: channels.go.subscribe(),
         window: channels.window.subscribe(),
         grants: channels.ops.receivers(),
-        warm_check: warmup.saturating_sub((ahead(context).as_nanos() as Ns).min(warmup / 2)),
+        warm_check: warmup.saturating_sub(ahead(context).as_nanos() as Ns),
         events: told,
         script_log: context.observer.and_then(Observer::script_log),
         sources,
@@ -538,9 +543,10 @@ impl<'a> Running<'a> {
                 self.complete(group, &complete);
             }
             ThreadEvent::Service(report) => {
-                let asleep = report.asleep;
+                // A host's intervals wait for all of its threads, of which one may do nothing but compute.
+                let fine = report.asleep || self.groups[at].outages.has_more(thread, report.ops);
                 self.take_report(thread, group, report);
-                return Ok(group == MEASURED && asleep);
+                return Ok(group == MEASURED && fine);
             }
             ThreadEvent::NeedsOps => self.channels.ops.grant(thread),
             ThreadEvent::Reopened => self.seen.reopened.notify_one(),
@@ -630,7 +636,11 @@ impl<'a> Running<'a> {
         if let Some(all) = self.context.elsewhere {
             name_host(&mut seen, &all.names[thread]);
         }
-        let end = self.window_end();
+        let StepWindow { end, last, .. } = *self.channels.window.borrow();
+        if group != MEASURED {
+            // What is given up after the measured clients' end is no outage.
+            seen.retain(|(at, event)| *at <= last || event.is_success());
+        }
         self.groups[usize::from(group)].outages.report(thread, (until, ops), seen, end);
         let Some(queue) = queue.filter(|_| group == MEASURED) else { return };
         self.seen.queues[thread] = queue;
@@ -701,11 +711,12 @@ impl<'a> Running<'a> {
     ) -> MeasuredStep {
         let (window_start, decided) = (self.window_start(), self.window_end());
         let origin = (started_at, client.cost);
+        let mut end_of_measured = None;
         let mut measured = std::mem::take(&mut self.groups).into_iter().map(|mut seen| {
             let mut counts = seen.take_counts();
-            // With --ops the window ends with the last answer; so it does where a script has ended all clients before.
-            let ends_itself = decided == NEVER || counts.ended_by_script;
-            let window_end = if ends_itself { decided.min(counts.ended) } else { decided };
+            let last_beside = end_of_measured.map(|end: Ns| end.max(seen.outages.last_success()));
+            let window_end = end_of_window(decided, &counts, last_beside);
+            end_of_measured.get_or_insert(window_end);
             let outages = seen.outages.finish(window_end, &seen.timeline.entries);
             let job = Arc::clone(&seen.setup.job);
             let length = window_end.saturating_sub(window_start);
@@ -742,4 +753,22 @@ const LEAD: Duration = Duration::from_millis(300);
 
 pub(crate) fn lead(probe: Option<&Probe>) -> Duration {
     LEAD + probe.map_or(Duration::ZERO, Probe::lead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn window_is_decided_in_the_warm_up_when_a_reading_takes_longer() {
+        let seen = NOTICE + TICK;
+        for (warmup_ms, lead_ms, expected) in
+            [(10_000, 300, 370), (10_000, 9_000, 5_000), (600, 300, 300), (100, 300, 70)]
+        {
+            let [warmup, lead] = [warmup_ms, lead_ms].map(Duration::from_millis);
+            let ahead = ahead_in(warmup, seen, lead);
+            assert_eq!(ahead, Duration::from_millis(expected), "{warmup:?} {lead:?}");
+            assert!(ahead <= warmup);
+        }
+    }
 }

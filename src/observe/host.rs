@@ -183,7 +183,8 @@ pub(super) fn ticks(stat: &str) -> Option<[u64; 8]> {
 }
 
 /// Devices on top of disks, or without one: they would count twice.
-const STACKED: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "drbd"];
+const STACKED: [&str; 10] =
+    ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "drbd", "bcache", "zd"];
 
 /// Reads the whole physical disks of `/proc/diskstats`; partitions are those whose disk is listed:
 /// `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`.
@@ -200,9 +201,27 @@ pub(super) fn disks(text: &str) -> Vec<DiskStat> {
 }
 
 /// Interfaces of containers, guests and tunnels: their traffic leaves through another one, too.
-const INNER: [&str; 14] = [
-    "lo", "veth", "docker", "br-", "virbr", "vnet", "tun", "tap", "wg", "cni", "flannel", "cali",
-    "dummy", "ifb",
+const INNER: [&str; 20] = [
+    "lo",
+    "veth",
+    "docker",
+    "podman",
+    "br-",
+    "virbr",
+    "lxc",
+    "lxdbr",
+    "vnet",
+    "tun",
+    "tap",
+    "wg",
+    "tailscale",
+    "zt",
+    "cni",
+    "flannel",
+    "cali",
+    "cilium",
+    "dummy",
+    "ifb",
 ];
 const COMPOSED: [&str; 8] = ["bond", "team", "br", "vlan", "macvlan", "macvtap", "ipvlan", "ovs"];
 
@@ -324,6 +343,8 @@ mod tests {
             (&["eth0", "eth0.100", "vlan7"], Some(1)),
             // An interface with a dot whose device is not seen.
             (&["eth0.100"], Some(1)),
+            (&["eth0", "podman0", "lxdbr0", "lxcbr0", "lxc4f1a", "cilium_host"], Some(1)),
+            (&["eth0", "tailscale0", "ztks5abcde"], Some(1)),
             (&["lo", "bond0"], Some(1)),
             (&["bond0", "br0"], None),
             (&["lo"], Some(0)),

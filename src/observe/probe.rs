@@ -669,8 +669,8 @@ mod tests {
         write("proc/stat", cpu);
         let disk =
             |name: &str| format!("  8 0 {name} {tick} 0 {} 0 {tick} 0 2 0 0 0 0\n", 8 * tick);
-        let names = ["sda", "sda1", "nvme0n1", "nvme0n1p2", "xvda1", "dm-0", "md127", "loop3"];
-        write("proc/diskstats", names.map(disk).concat());
+        let names = "sda sda1 nvme0n1 nvme0n1p2 xvda1 dm-0 md127 loop3 bcache0 zd16";
+        write("proc/diskstats", names.split(' ').map(disk).collect());
         let net = "Inter-| Receive\n face |bytes\n    lo: 9 0 0 0 0 0 0 0 9 0 0 0 0 0 0 0\n  eth0:100 1 0 0 0 0 0 0 50 1 0 0 0 \
                    0 0 0\nveth1: 100 1 0 0 0 0 0 0 50 1 0 0 0 0 0 0\n";
         write("proc/net/dev", net.to_owned());

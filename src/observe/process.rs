@@ -3,6 +3,7 @@
 //! A control group's limits hold for everything below it (cgroups(7)). A container sees no groups above its
 //! own, nor, with version 1 without a namespace, the path to it: then the mounted root is the own group.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
@@ -106,13 +107,14 @@ pub(crate) fn memory_max(root: &Path) -> Option<Limit> {
     texts.filter_map(limit).min_by_key(|limit| limit.bytes)
 }
 
-/// Returns the time lost to CPU quotas, summed over cores (cgroup-v2.rst, sched-bwc.rst); of nested groups the largest.
-fn throttled(root: &Path) -> Option<Duration> {
-    let held_back = |(_, stat): (PathBuf, String)| {
+/// Returns the time lost to CPU quotas, summed over cores (cgroup-v2.rst, sched-bwc.rst), by the file of each group.
+fn throttled(root: &Path) -> BTreeMap<PathBuf, Duration> {
+    let held_back = |(file, stat): (PathBuf, String)| {
         let new = field(&stat, "throttled_usec ").map(Duration::from_micros);
-        new.or_else(|| field(&stat, "throttled_time ").map(Duration::from_nanos))
+        let told = new.or_else(|| field(&stat, "throttled_time ").map(Duration::from_nanos));
+        Some((file, told?))
     };
-    group_files(root, "cpu", "cpu.stat", "cpu.stat").into_iter().filter_map(held_back).max()
+    group_files(root, "cpu", "cpu.stat", "cpu.stat").into_iter().filter_map(held_back).collect()
 }
 
 /// Reads a file of a controller's own group and of those around it, wherever mounted.
@@ -146,7 +148,7 @@ pub(crate) struct ClientReading {
     files: Files,
     beside: bool,
     server: Option<u32>,
-    throttled: Option<Duration>,
+    throttled: BTreeMap<PathBuf, Duration>,
 }
 
 /// Use between two readings; shares are of all cores of the host.
@@ -179,7 +181,11 @@ impl ClientReading {
         let (cost, files) = (self.cost.since(&earlier.cost), [&earlier.files, &self.files]);
         let server = self.server.and_then(|pid| process_cost(pid, files));
         let server_s = server.map(|server| server.user_s + server.sys_s);
-        let throttled = self.throttled.zip(earlier.throttled);
+        // Of nested groups the one that held back most meanwhile.
+        let held_back = |(file, now): (&PathBuf, &Duration)| {
+            Some(now.saturating_sub(*earlier.throttled.get(file)?))
+        };
+        let throttled = self.throttled.iter().filter_map(held_back).max();
         let host = host_cost(files);
         let [before, after] = files.map(|files| host::traffic(files.get("/proc/net/dev")?));
         let traffic = before.zip(after);
@@ -199,7 +205,7 @@ impl ClientReading {
             others: others.filter(|_| !self.beside || server_s.is_some()),
             steal: part(|host| host.steal_s, 0.0),
             server_s,
-            throttled_s: throttled.map(|(now, then)| now.saturating_sub(then).as_secs_f64()),
+            throttled_s: throttled.map(|time| time.as_secs_f64()),
         }
     }
 }
@@ -351,23 +357,49 @@ mod tests {
         root
     }
 
+    /// The times of a host's groups, shortest first.
+    fn held_back(root: &Path) -> Vec<Duration> {
+        let mut times: Vec<Duration> = throttled(root).into_values().collect();
+        times.sort_unstable();
+        times
+    }
+
     #[test]
-    fn the_group_that_held_back_most_counts_in_both_versions() {
+    fn groups_that_held_back_are_read_in_both_versions() {
         let groups = "3:cpu,cpuacct:/docker/a\n1:name=systemd:/x\n0::/user.slice/run\n";
         let root = tree(&[
             ("proc/self/cgroup", groups),
             ("sys/fs/cgroup/user.slice/run/cpu.stat", "usage_usec 5\nthrottled_usec 1500000\n"),
             ("sys/fs/cgroup/user.slice/cpu.stat", "nr_throttled 3\nthrottled_usec 2500000\n"),
         ]);
-        assert_eq!(throttled(root.path()), Some(Duration::from_millis(2500)));
+        assert_eq!(held_back(root.path()), [1500, 2500].map(Duration::from_millis));
         let root = tree(&[
             ("proc/self/cgroup", groups),
             ("sys/fs/cgroup/cpu/docker/a/cpu.stat", "nr_throttled 9\nthrottled_time 70000000\n"),
         ]);
-        assert_eq!(throttled(root.path()), Some(Duration::from_millis(70)));
-        assert_eq!(throttled(Path::new("/nonexistent")), None);
+        assert_eq!(held_back(root.path()), [Duration::from_millis(70)]);
+        assert!(held_back(Path::new("/nonexistent")).is_empty());
         let root = tree(&[("proc/self/cgroup", "nonsense\n9:memory:/a\n")]);
-        assert_eq!(throttled(root.path()), None);
+        assert!(held_back(root.path()).is_empty());
+    }
+
+    #[test]
+    fn group_that_held_back_most_since_counts_when_another_one_did_before() {
+        let read = |outer: u32, inner: Option<u32>| {
+            let stat = |usec: u32| format!("throttled_usec {usec}\n");
+            let (outer, inner) = (stat(outer), inner.map(stat));
+            let mut files = vec![
+                ("proc/self/cgroup", "0::/user.slice/run\n"),
+                ("sys/fs/cgroup/user.slice/cpu.stat", outer.as_str()),
+            ];
+            files.extend(inner.as_deref().map(|of| ("sys/fs/cgroup/user.slice/run/cpu.stat", of)));
+            ClientReading::below(tree(&files).path(), false, None)
+        };
+        let first = read(9_000_000, Some(1_000_000));
+        assert_eq!(read(9_500_000, Some(3_000_000)).since(&first).throttled_s, Some(2.0));
+        assert_eq!(read(9_500_000, None).since(&first).throttled_s, Some(0.5));
+        let later = read(9_000_000, Some(3_000_000)).since(&read(9_000_000, None));
+        assert_eq!(later.throttled_s, Some(0.0), "the inner one's time of before is unknown");
     }
 
     #[test]

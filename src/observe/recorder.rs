@@ -341,10 +341,12 @@ impl Recorder {
         paced.wait.record(issued.saturating_sub(intended));
     }
 
+    /// Records a statement of an op that is not over.
     #[inline]
-    pub(crate) fn statement(&mut self, index: usize, measured: bool, ns: u64) {
+    pub(crate) fn statement(&mut self, index: usize, measured: bool, (sent, answered): (Ns, Ns)) {
+        self.roll(answered);
         if self.in_latency(measured) {
-            self.current.by_statement[index].record(ns);
+            self.current.by_statement[index].record(answered.saturating_sub(sent));
         }
     }
 
@@ -376,10 +378,13 @@ impl Recorder {
         self.time(op);
     }
 
-    /// Records an arrival of the window that was never issued, in the same way.
-    pub(crate) fn unissued(&mut self, intended: Ns, now: Ns) {
+    /// Records arrivals of the window that were never issued, in the same way.
+    pub(crate) fn unissued(&mut self, intended: Ns, now: Ns, count: u64) {
         self.roll(now);
-        self.paced(intended, now, now);
+        let age = now.saturating_sub(intended);
+        let paced = self.current.paced.get_or_insert_default();
+        paced.response.record_n(age, count);
+        paced.wait.record_n(age, count);
     }
 
     pub(crate) fn finish(&mut self, now: Ns) {
@@ -722,6 +727,26 @@ mod recorder_tests {
         let named = window.named.iter().map(|of| (of.name.as_str(), of.ops, of.service.count()));
         assert_eq!(named.collect::<Vec<_>>(), [("a", 1, 1), ("b", 1, 1)]);
         assert!(window.named.iter().all(|of| of.retried == 0), "not those of the drain");
+    }
+
+    #[test]
+    fn statement_counts_in_the_window_when_it_is_the_first_answer_there() {
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&seen);
+        let mut recorder = Recorder::new(PHASES, 1, Box::new(move |i| sink.borrow_mut().push(i)));
+        // The warm-up's op is still under way in the window.
+        for (measured, times) in
+            [(false, (140, 145)), (false, (145, 155)), (true, (155, 165)), (true, (390, 410))]
+        {
+            recorder.statement(0, measured, times);
+        }
+        recorder.finish(430);
+        let counts = |phase: Phase| {
+            let seen = seen.borrow();
+            let times = seen.iter().filter(|of| of.phase == phase).map(|of| &of.by_statement[0]);
+            times.map(Times::count).sum::<u64>()
+        };
+        assert_eq!([Phase::Warmup, Phase::Measure, Phase::Drain].map(counts), [1, 1, 1]);
     }
 
     #[test]

@@ -83,14 +83,20 @@ impl Times {
     /// Counts one time. Above one hour it is an overflow and, in percentiles, one hour.
     #[inline]
     pub fn record(&mut self, ns: u64) {
+        self.record_n(ns, 1);
+    }
+
+    /// Counts one time so often.
+    #[inline]
+    pub(super) fn record_n(&mut self, ns: u64, n: u64) {
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
-        self.sum_ns += u128::from(ns);
-        self.sum_of_squares += u128::from(ns) * u128::from(ns);
+        self.sum_ns += u128::from(ns) * u128::from(n);
+        self.sum_of_squares += u128::from(ns) * u128::from(ns) * u128::from(n);
         if ns > RANGE_NS {
-            self.overflow += 1;
+            self.overflow += n;
         }
-        self.histogram.record(ns.clamp(1, RANGE_NS)).expect("it grows");
+        self.histogram.record_n(ns.clamp(1, RANGE_NS), n).expect("it grows");
     }
 
     pub(crate) fn merge(&mut self, other: &Times) {
@@ -218,6 +224,13 @@ mod tests {
     fn nothing_counted_is_null_not_zero() {
         let d = of(&[]).distribution();
         assert_eq!((d.count, d.mean_us, d.p50_us, d.max_us), (0, None, None, None));
+    }
+
+    #[test]
+    fn time_counts_as_often_as_it_is_said_to() {
+        let mut times = of(&[1_000]);
+        times.record_n(RANGE_NS + 1, 3);
+        assert_eq!(times, of(&[1_000, RANGE_NS + 1, RANGE_NS + 1, RANGE_NS + 1]));
     }
 
     #[test]
