@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -23,8 +24,8 @@ def sweep(loadgen, port, out, words):
 def record(loadgen, port, work):
     """Records what a rank with so many clients says in a step of ten seconds."""
     said = work / "said.jsonl"
-    script = f'"$@" | tee {said}'
-    command = f"sh -c '{script}' sh env AT={{host}}"
+    script = f'"$@" | tee {shlex.quote(str(said))}'
+    command = f"sh -c {shlex.quote(script)} sh env AT={{host}}"
     words = ["--hosts", "a", "--host-command", command, "--host-program", loadgen]
     words += ["--engine-threads", "1", "--clients", str(EACH), "--warmup", "1s", "--time", "10s"]
     sweep(loadgen, port, work / "recorded", words)
@@ -45,7 +46,8 @@ def lead(loadgen, port, work, ranks):
     hosts = ",".join(f"h{n}" for n in range(ranks))
     words = [loadgen, "point-select", "-h", "127.0.0.1", "-P", port, "-u", "x", "--no-defaults"]
     words += ["--tables", "8", "--quiet", "--out", str(work / "led"), "--engine-threads", "1"]
-    words += ["--hosts", hosts, "--host-command", f"env AT={{host}} python3 {__file__} repeat {said}"]
+    command = f"env AT={{host}} python3 {shlex.quote(__file__)} repeat {shlex.quote(str(said))}"
+    words += ["--hosts", hosts, "--host-command", command]
     words += ["--clients", str(EACH * ranks), "--warmup", "1s", "--time", "10s"]
     errors = work / "errors"
     with errors.open("w", encoding="utf-8") as file:

@@ -74,6 +74,17 @@ target_dir() {
         sed 's/.*"target_directory":"\([^"]*\)".*/\1/'
 }
 
+# Waits until a server has written its port to a file; ends where it does not, or is gone.
+await_port() { # FILE PID
+    local _
+    for _ in $(seq 600); do
+        [ ! -s "$1" ] || return 0
+        kill -0 "$2" 2>/dev/null || die "the server ended before it named its port"
+        sleep 0.05
+    done
+    die "the server has not named its port within 30 s"
+}
+
 # The programs of scripts/kill.py: LOADGEN and SANDBOX, built if they are not named.
 built_for_killing() {
     if [ -z "${LOADGEN-}" ] || [ -z "${SANDBOX-}" ]; then

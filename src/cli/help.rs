@@ -51,8 +51,8 @@ const EXAMPLES: [(&str, [&str; 3]); 21] = [
     (
         "lua",
         [
-            "lua tpcc.lua --host db1 -u bench -p --command prepare -- --tables=1 --scale=10",
-            "lua tpcc.lua --host db1 -u bench -p --clients 8..64 --time 60 -- --tables=1 --scale=10",
+            "lua tpcc.lua --host db1 -u bench -p --command prepare -- --warehouses=10",
+            "lua tpcc.lua --host db1 -u bench -p --clients 8..64 --time 60 -- --warehouses=10",
             "lua own.lua --sandbox --clients 4 --time 5",
         ],
     ),

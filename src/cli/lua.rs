@@ -23,7 +23,7 @@ use crate::sysbench::{Asked, NativeScript, Output};
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 The script is code that runs as you: read it first. An operation is one call of its event(). Options
-of the script go behind --: loadgen lua tpcc.lua --clients 8..64 -- --tables=1 --scale=10; so does
+of the script go behind --: loadgen lua tpcc.lua --clients 8..64 -- --warehouses=10; so does
 sysbench's --rand-type. Errors that --mysql-ignore-errors lists (1213, 1020 and 1205 unless it is
 given) begin an operation again, with --on-error continue all do.")]
 pub(crate) struct LuaArgs {
@@ -32,7 +32,15 @@ pub(crate) struct LuaArgs {
     pub file: String,
 
     /// Run this command of the script, such as prepare or cleanup, with as many threads as clients
-    #[arg(long, value_name = "NAME")]
+    // Other settings of scripts have errors that say more, and --out may stand in all commands of a job.
+    #[arg(
+        long, value_name = "NAME",
+        conflicts_with_all = ["list", "label", "notes", "probe", "calibration", "openmetrics",
+            "others_max", "warmup", "time", "ops", "repeat", "order", "seed", "engine_threads",
+            "charset", "interval", "interval_log", "rate", "arrival", "think", "groups", "slo",
+            "slo_resolution", "gates", "max_errors", "op_timeout", "warm", "ahi", "settle",
+            "expect_class"]
+    )]
     pub command: Option<String>,
 
     #[command(flatten)]
@@ -105,4 +113,33 @@ fn run_command(script: NativeScript, name: &str, args: &MeasureArgs) -> Result<(
     let connect = resolve::find(&args.connection, Env::real(), &stop, &mut progress)?;
     progress.clear();
     runtime()?.block_on(script.run_command(name, connect, Output::Stdout, &stop))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    #[test]
+    fn command_of_a_script_is_refused_when_a_flag_of_a_measurement_is_given() {
+        let refused = |more: &str| {
+            let words = format!("loadgen lua a.lua --command prepare {more}");
+            let parser = crate::cli::command().0;
+            parser.try_get_matches_from(words.split_whitespace()).err().map(|e| e.kind())
+        };
+        for more in ["--out x", "--clients 8 --statements text", "--hosts a,b"] {
+            assert_eq!(refused(more), None, "{more}");
+        }
+        for more in [
+            "--list",
+            "--time 5",
+            "--repeat 3",
+            "--gate p99<5ms",
+            "--slo p99<5ms",
+            "--beside update-index,clients=2",
+            "--openmetrics 9464",
+            "--interval-log a.hlog",
+        ] {
+            assert_eq!(refused(more), Some(ErrorKind::ArgumentConflict), "{more}");
+        }
+    }
 }

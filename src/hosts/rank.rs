@@ -25,7 +25,7 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::mysql::preflight::check_own;
-use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint};
+use crate::mysql::{ConnectOptions, ServerLink, Session, fingerprint, reach};
 use crate::observe::{
     ClientReading, HostReading, Ns, Probe, ROOT, Whereabouts, host, peak_resident_bytes,
     raise_descriptor_limit,
@@ -173,13 +173,12 @@ impl RankProcess {
     /// Looks at a server, and tells who it is; returns whether steps may follow.
     async fn meet(&mut self, target: Result<ConnectOptions>, clients: u32) -> Result<bool> {
         let own = check_own(clients);
-        let link = own.and(target).and_then(|target| ServerLink::to(target, &Stop::default()));
-        let (seen, stop) = (link.clone(), self.stop.clone());
-        let looking = async { or_stop(&stop, look(&seen?)).await };
+        let (target, stop) = (own.and(target), self.stop.clone());
+        let looking = async { or_stop(&stop, look(&target?)).await };
         let Some(looked) = self.listen_during(looking).await? else { return Ok(false) };
-        self.link = link.ok();
-        let seen = looked.map(|(seen, probe)| {
-            self.probe = probe;
+        self.link = None;
+        let seen = looked.map(|(link, seen, probe)| {
+            (self.link, self.probe) = (Some(link), probe);
             seen
         });
         self.out.send(FromRank::Server(Box::new(seen)));
@@ -271,9 +270,11 @@ fn ordered(plan: &OrderedPlan, words: Option<&Words>) -> Result<Plan> {
 }
 
 /// Connects to the server, and tells who it is, and its process if it is of this host.
-async fn look(link: &ServerLink) -> Result<(SeenServer, Option<Probe>)> {
-    let mut session = Box::pin(Session::open(link, None)).await?;
-    let found = Box::pin(fingerprint(&mut session, link, None)).await?;
+async fn look(target: &ConnectOptions) -> Result<(ServerLink, SeenServer, Option<Probe>)> {
+    // A rank's own words may leave TLS to the server.
+    let link = Box::pin(reach(target, &Stop::default())).await?;
+    let mut session = Box::pin(Session::open(&link, None)).await?;
+    let found = Box::pin(fingerprint(&mut session, &link, None)).await?;
     session.close(COURTESY).await;
     let mut probe = None;
     if found.same_host {
@@ -282,7 +283,24 @@ async fn look(link: &ServerLink) -> Result<(SeenServer, Option<Probe>)> {
         probe = engine::run_on_thread(move || Probe::below(Path::new(ROOT), &at)).await.ok();
     }
     let (server, same_host, rtt_us) = (found.server, found.same_host, found.rtt_us);
-    Ok((SeenServer { server, same_host, rtt_us }, probe))
+    Ok((link, SeenServer { server, same_host, rtt_us }, probe))
+}
+
+/// Finds the edges that have moved to before now, and by how much. None concerns a rank that is done: nobody takes
+/// an event of it.
+fn find_late_edges(
+    running: usize,
+    before: StepWindow,
+    window: StepWindow,
+    now: Ns,
+) -> Vec<(&'static str, Duration)> {
+    let edges = [
+        (window.start, before.start, "the window's start"),
+        (window.end, before.end, "the window's end"),
+    ];
+    let late = edges.into_iter().filter(|(edge, then, _)| edge != then && *edge < now);
+    let late = late.filter(|_| running > 0);
+    late.map(|(edge, _, what)| (what, Duration::from_nanos(now - edge))).collect()
 }
 
 type EdgeReading = (ClientReading, Option<HostReading>);
@@ -339,13 +357,8 @@ impl RankStep {
     fn window(&mut self, window: StepWindow) {
         let before = self.part.window.send_replace(window);
         let now = self.origin.map_or(0, |origin| origin.elapsed().as_nanos() as Ns);
-        for (edge, then, what) in [
-            (window.start, before.start, "the window's start"),
-            (window.end, before.end, "the window's end"),
-        ] {
-            if edge != then && edge < now {
-                self.tell_late(what, Duration::from_nanos(now - edge));
-            }
+        for (what, by) in find_late_edges(self.running, before, window, now) {
+            self.tell_late(what, by);
         }
     }
 
@@ -411,6 +424,16 @@ mod tests {
     use super::*;
     use crate::plan::knobs::Knobs;
     use crate::workload::builtin;
+
+    #[test]
+    fn edge_is_late_when_it_has_passed_and_the_rank_is_not_done() {
+        let before = StepWindow { start: 5, end: Ns::MAX, early: false, last: Ns::MAX };
+        let ended = StepWindow { end: 7, early: true, last: 7, ..before };
+        let late = vec![("the window's end", Duration::from_nanos(2))];
+        for (running, now, expected) in [(1, 9, late), (1, 7, Vec::new()), (0, 9, Vec::new())] {
+            assert_eq!(find_late_edges(running, before, ended, now), expected, "{running} {now}");
+        }
+    }
 
     #[test]
     fn rank_with_words_of_its_own_takes_no_other_plan() {

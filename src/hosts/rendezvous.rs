@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::mem::replace;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use nix::unistd::gethostname;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 
 use super::check::{compare_builds, compare_versions, executable};
 use super::find::{Meeting, Membership};
@@ -37,6 +37,8 @@ const PROVING: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(10);
 /// Upper limit on connections that have not proved it.
 const UNPROVED_MAX: usize = 64;
+/// Connections that the kernel keeps for rank 0 until it takes them.
+const BACKLOG: i32 = 128;
 /// The time after which a rank says what it waits for.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
@@ -167,8 +169,8 @@ impl Launched {
                 .hint("--rendezvous HOST:PORT with another port, for all ranks")
         };
         let bound = if self.token.is_given() {
-            // "::" is all of IPv4, too, but for hosts without IPv6.
-            TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)))
+            // A host may have no IPv6.
+            bind_to_all(port).or_else(|_| TcpListener::bind(("0.0.0.0", port)))
         } else {
             TcpListener::bind(own_address(at)?)
         };
@@ -289,6 +291,17 @@ impl Launched {
             }
         }
     }
+}
+
+/// Listens at all addresses: those of IPv4, too, whatever `net.ipv6.bindv6only` is.
+fn bind_to_all(port: u16) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::IPV6, Type::STREAM, None)?;
+    socket.set_only_v6(false)?;
+    // As the standard library does for all listeners.
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// Returns the address at which rank 0 takes ranks of its own host, without a token.

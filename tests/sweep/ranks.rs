@@ -122,8 +122,9 @@ fn check_silent(ended: &Ended) {
 
 #[test]
 fn ranks_measure_one_step_when_a_launcher_starts_them() {
+    // Each rank finds by itself that the server has no TLS.
     let words = "point-select --tables 8 --clients 8 --warmup 1s --ops 800 --engine-threads 1 \
-                 --beside update-index,clients=3";
+                 --beside update-index,clients=3 --ssl-mode PREFERRED";
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("rank-0");
     for (size, by_file) in [(1, false), (2, true), (3, false)] {
@@ -341,6 +342,26 @@ fn rank_of_another_job_is_refused_and_one_without_rank_0_gives_up() {
     // It says whom it waits for, and at the end where it looked.
     let named = alone.stderr.lines().filter(|line| line.contains(&launch.place)).count();
     assert!(named >= 2, "{}", alone.stderr);
+}
+
+#[test]
+fn no_rank_waits_in_vain_when_rank_0_cannot_begin() {
+    let (server, wait) = (canned(Vec::new()), "--ranks-wait 20s");
+    for wrong in ["--rate 1k,2k --slo p99<10ms", "--probe="] {
+        let words = format!("point-select --tables 8 {wait} {wrong}");
+        let other = Launch::new(&words, &server).start(1, 2).wait();
+        assert_eq!((other.code, other.took < ENDED_WITHIN), (2, true), "{}", other.stderr);
+    }
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("bound").port().to_string();
+    let launch = Launch::new(&format!("point-select --tables 8 --ops 20 {wait}"), &server);
+    let zero = launch.start_with(0, 2, |command| {
+        command.args(["--openmetrics", &port]);
+    });
+    let other = launch.start(1, 2).wait();
+    let zero = zero.wait();
+    assert!(zero.code != 0 && zero.summaries.is_empty(), "{}", zero.stderr);
+    assert_eq!(other.code, 0, "{}", other.stderr);
 }
 
 /// Greets rank 0 as a rank that knows the token; returns the answer.
