@@ -1,9 +1,7 @@
-//! The script of a canned server: its answers and faults, and their checks.
+//! The script of a canned server: its answers and faults.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
-
-use crate::error::{Error, Result};
 
 pub(crate) const ERROR: u8 = 0xFF;
 
@@ -37,16 +35,6 @@ impl Default for Script {
             // The smallest usual hard limit of descriptors (4096) allows this many.
             connections_max: 4_000,
         }
-    }
-}
-
-impl Script {
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.version.contains('\0') {
-            return Err(Error::usage("canned server: the version holds a NUL"));
-        }
-        self.answers.iter().try_for_each(Answer::check)?;
-        self.faults.iter().try_for_each(Fault::check)
     }
 }
 
@@ -97,21 +85,6 @@ impl Answer {
 
     pub fn local_infile(matches: impl Into<String>, file: &str) -> Self {
         Self::new(matches, Reply::LocalInfile { file: file.to_owned() })
-    }
-
-    fn check(&self) -> Result<()> {
-        match &self.reply {
-            Reply::Rows { columns, rows } => {
-                let wide = columns.len();
-                if wide > 0 && rows.iter().all(|row| row.len() == wide) {
-                    return Ok(());
-                }
-                let rows = format!("canned answer '{}': {wide} columns", self.matches);
-                Err(Error::usage(format!("{rows}, and rows with as many values, are needed")))
-            }
-            Reply::Error(error) => error.check(),
-            Reply::Ok { .. } | Reply::LocalInfile { .. } => Ok(()),
-        }
     }
 }
 
@@ -251,33 +224,6 @@ impl Fault {
         self.only = Some(text.into());
         self
     }
-
-    pub(crate) fn check(&self) -> Result<()> {
-        let Fault { at, action, .. } = self;
-        let (count, at_statement, at_connect) = match *at {
-            At::Statement(n) | At::EachStatement(n) => (n, true, false),
-            At::Connect(n) | At::EachConnect(n) => (n, false, true),
-            At::Prepare(n) => (n, false, false),
-            At::After(_) => (1, true, false),
-        };
-        if count == 0 {
-            return Err(Error::usage(format!("canned fault {at:?}: counts start at 1")));
-        }
-        let possible = match action {
-            Action::Error(error) => return error.check(),
-            Action::RowsInstead(_)
-            | Action::AffectedInstead(_)
-            | Action::RowContent(_)
-            | Action::OversizedRow(_)
-            | Action::HugeColumnCount(_) => at_statement,
-            Action::HangAtAuth | Action::KeyExchange(..) => at_connect,
-            _ => true,
-        };
-        if possible {
-            return Ok(());
-        }
-        Err(Error::usage(format!("canned fault {action:?} cannot happen at {at:?}")))
-    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -349,14 +295,6 @@ impl SqlError {
         SqlError { code, sqlstate: sqlstate.to_owned(), message: message.to_owned() }
     }
 
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.sqlstate.len() == 5 {
-            return Ok(());
-        }
-        let (code, sqlstate) = (self.code, &self.sqlstate);
-        Err(Error::usage(format!("canned error {code}: SQLSTATE '{sqlstate}' has not five bytes")))
-    }
-
     /// Makes the payload; an `early` one, before the client's capabilities are known, has no SQLSTATE.
     pub(crate) fn payload(&self, early: bool) -> Vec<u8> {
         let state = if early { String::new() } else { format!("#{}", self.sqlstate) };
@@ -397,17 +335,6 @@ mod tests {
         assert_eq!(armed.fire(Event::Statement(b"b")), Some(Action::Reset));
     }
 
-    #[test]
-    fn what_makes_no_sense_is_refused() {
-        let log_in = Fault::new(At::Statement(1), Action::HangAtAuth);
-        assert!(log_in.check().is_err_and(|e| e.to_string().contains("HangAtAuth")));
-        assert!(Fault::new(At::Connect(1), Action::RowsInstead(0)).check().is_err());
-        assert!(Fault::new(At::Prepare(1), Action::RowsInstead(0)).check().is_err());
-        assert!(Fault::new(At::EachStatement(0), Action::Close).check().is_err());
-        assert!(Fault::new(At::Prepare(1), Action::error(1, "HY0", "")).check().is_err());
-        assert!(Fault::new(At::Prepare(1), Action::Close).check().is_ok());
-        assert!(Fault::new(At::After(Duration::ZERO), Action::RowsInstead(2)).check().is_ok());
-    }
     #[test]
     fn contains_needs_the_whole_word() {
         assert!(contains(b"aab", b"ab"));

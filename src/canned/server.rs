@@ -92,7 +92,6 @@ pub fn serve(
     stop: impl Future<Output = ()>,
     ready: impl FnOnce(u16),
 ) -> Result<()> {
-    script.check()?;
     let (connections, allowed) = (script.connections_max, raise_descriptor_limit()?);
     // Service times need a timer, which is two descriptors.
     let each = if script.service == Service::Instant { 1 } else { 3 };

@@ -10,6 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 use super::script::{Action, Answer, Reply, Script, SqlError, contains, looked_at};
+use crate::workload::sql::Words;
 
 /// The longest payload of one packet; a longer one goes on in the next.
 pub(crate) const PAYLOAD_MAX: usize = 0xFF_FFFF;
@@ -307,14 +308,17 @@ impl Replies {
         if let Some(i) = self.texts.iter().position(|answer| contains(text, answer)) {
             return AnswerKind(AnswerKind::OWN + i);
         }
-        let text = without_lead(text);
-        let end = text.iter().position(|b| !b.is_ascii_alphabetic()).unwrap_or(text.len());
-        let (word, rest) = text.split_at(end);
-        match word.to_ascii_lowercase().as_slice() {
-            b"select" | b"with" => select(rest),
-            b"update" | b"insert" | b"delete" | b"replace" => AnswerKind::CHANGED,
-            b"show" | b"describe" | b"desc" | b"explain" => AnswerKind::EMPTY,
-            b"load" => AnswerKind::NO_LOCAL,
+        let mut words = Words { sql: text, at: 0 };
+        let mut first = words.word();
+        while first.is_empty() && words.rest().starts_with(b"(") {
+            words.at += 1;
+            first = words.word();
+        }
+        match first.as_str() {
+            "SELECT" | "WITH" => select(words.rest()),
+            "UPDATE" | "INSERT" | "DELETE" | "REPLACE" => AnswerKind::CHANGED,
+            "SHOW" | "DESCRIBE" | "DESC" | "EXPLAIN" => AnswerKind::EMPTY,
+            "LOAD" => AnswerKind::NO_LOCAL,
             _ => AnswerKind::DONE,
         }
     }
@@ -329,19 +333,6 @@ fn select(text: &[u8]) -> AnswerKind {
         AnswerKind::EMPTY
     } else {
         AnswerKind::CANNED
-    }
-}
-
-/// Returns a statement from its first word on, without white space, brackets and comments.
-fn without_lead(mut text: &[u8]) -> &[u8] {
-    loop {
-        let start = text.iter().position(|&b| !b.is_ascii_whitespace() && b != b'(');
-        text = &text[start.unwrap_or(text.len())..];
-        if !text.starts_with(b"/*") {
-            return text;
-        }
-        let end = text.windows(2).position(|pair| pair == b"*/").map_or(text.len(), |i| i + 2);
-        text = &text[end..];
     }
 }
 

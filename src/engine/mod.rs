@@ -51,13 +51,13 @@ pub use errors::{ClientAction, EndReason};
 pub(crate) use errors::{OutageWatch, add_class, name_host};
 pub(crate) use pacing::StepWindow;
 pub use part::Elsewhere;
-pub(crate) use part::{GroupPart, OrderedPlan, Part, PartChannels, PartOrder};
+pub(crate) use part::{GroupPart, OrderedPlan, Part, PartOrder};
 pub(crate) use reading::{ServerReading, changes, run_on_thread};
 #[cfg(feature = "lua")]
 pub(crate) use script::{Runner, begin_main, end_main};
 pub use setup::QueueLength;
 pub(crate) use setup::{
-    DealtCounts, Go, MEASURED, ServiceReport, ThreadCounts, ThreadEvent, ThreadMessage,
+    DealtCounts, Go, MEASURED, ServiceReport, StepSetup, ThreadCounts, ThreadEvent, ThreadMessage,
 };
 pub(crate) use step::describe_queues;
 pub use step::run_step;

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::job::Job;
 use super::jobs::compile_jobs;
 use super::pacing::StepWindow;
 use super::setup::{Go, MEASURED, StepSetup, ThreadEvent, ThreadMessage, tick};
@@ -35,8 +34,8 @@ pub struct Elsewhere<'a> {
     pub(crate) lead: Duration,
     /// The time in which the last thread sees a moved window, beside `NOTICE`.
     pub(crate) notice: Duration,
-    /// Takes the channels when the connections are to be opened.
-    pub(crate) open: &'a dyn Fn(PartChannels),
+    /// Takes the set-ups of all groups, the measured one first, when the connections are to be opened.
+    pub(crate) open: &'a dyn Fn(&[Arc<StepSetup>]),
 }
 
 impl Elsewhere<'_> {
@@ -47,19 +46,6 @@ impl Elsewhere<'_> {
     }
 }
 
-/// The ends of a step's channels that its threads have.
-#[derive(Clone)]
-pub(crate) struct PartChannels {
-    pub opening: Instant,
-    pub interval: Ns,
-    pub warm_check: Ns,
-    pub go: watch::Receiver<Go>,
-    pub window: watch::Receiver<StepWindow>,
-    pub events: mpsc::UnboundedSender<ThreadMessage>,
-    /// Those of all groups, the measured one first.
-    jobs: Vec<Arc<Job>>,
-}
-
 /// The part of a group that some threads have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupPart {
@@ -67,27 +53,11 @@ pub(crate) struct GroupPart {
     pub timed_statements: usize,
 }
 
-impl PartChannels {
-    pub(super) fn new(groups: &[Arc<StepSetup>]) -> PartChannels {
-        let setup = &groups[usize::from(MEASURED)];
-        PartChannels {
-            opening: setup.opening,
-            interval: setup.interval,
-            warm_check: setup.warm_check,
-            go: setup.go.clone(),
-            window: setup.window.clone(),
-            events: setup.events.clone(),
-            jobs: groups.iter().map(|group| Arc::clone(&group.job)).collect(),
-        }
-    }
-
-    /// Returns the parts of all groups that threads have, by their numbers.
-    pub(crate) fn parts(&self, threads: &[usize]) -> Vec<GroupPart> {
-        let part = |job: &Arc<Job>| GroupPart {
-            clients: threads.iter().map(|thread| job.clients_of(*thread).len()).sum(),
-            timed_statements: job.timed_statements,
-        };
-        self.jobs.iter().map(part).collect()
+impl GroupPart {
+    /// Returns the part that threads have, by their numbers.
+    pub(crate) fn of(setup: &StepSetup, threads: &[usize]) -> GroupPart {
+        let clients = threads.iter().map(|thread| setup.job.clients_of(*thread).len()).sum();
+        GroupPart { clients, timed_statements: setup.job.timed_statements }
     }
 }
 
@@ -293,16 +263,7 @@ mod tests {
                 ..plan
             };
             let step = plan.steps().first().copied();
-            let step = step.unwrap_or(Step {
-                number: 1,
-                place: 1,
-                of: 1,
-                clients: 8,
-                rate: Some(0.1 + 0.2),
-                repeat: 1,
-                attempt: 1,
-                search: None,
-            });
+            let step = step.unwrap_or(Step::new(1, 1, (8, Some(0.1 + 0.2)), 1));
             let order = PartOrder {
                 plan: OrderedPlan::whole(&plan),
                 seed: u64::MAX,

@@ -19,7 +19,7 @@ use super::job::{engine_threads, queues};
 use super::jobs::compile_jobs;
 use super::op_share::SharedOps;
 use super::pacing::StepWindow;
-use super::part::{Elsewhere, PartChannels, broken, join, spawn};
+use super::part::{Elsewhere, broken, join, spawn};
 use super::reading::{ServerReading, ServerUse, guard};
 use super::setup::{
     Go, MEASURED, NOTICE, QueueLength, ServiceReport, StepSetup, TICK, ThreadEvent, ThreadMessage,
@@ -60,7 +60,7 @@ pub async fn run_step(
     let handles = match context.elsewhere {
         None => spawn(&setups, &(0..setup.job.threads).collect::<Vec<usize>>())?,
         Some(elsewhere) => {
-            (elsewhere.open)(PartChannels::new(&setups));
+            (elsewhere.open)(&setups);
             Vec::new()
         }
     };

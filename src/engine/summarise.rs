@@ -586,16 +586,7 @@ mod tests {
 
     const M: Ns = 60_000_000_000;
     const MINUTE: StepWindow = StepWindow { start: 0, end: M, early: false, last: M };
-    const STEP: Step = Step {
-        number: 1,
-        place: 1,
-        of: 1,
-        clients: 64,
-        rate: None,
-        repeat: 1,
-        attempt: 1,
-        search: None,
-    };
+    const STEP: Step = Step::new(1, 1, (64, None), 1);
 
     fn intervals() -> Vec<RecordedInterval> {
         let second = 1_000_000_000;

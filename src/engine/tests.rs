@@ -372,18 +372,19 @@ fn statements_are_closed_before_the_connection_when_they_are_to_be() {
 /// after it; returns the start, too.
 fn run_elsewhere(said: [Vec<ThreadEvent>; 2]) -> (Ran, Option<jiff::Timestamp>) {
     let (said, origin) = (Mutex::new(Some(said)), Arc::new(Mutex::new(None)));
-    let open = |mut channels: PartChannels| {
+    let open = |setups: &[Arc<StepSetup>]| {
         let [before, after] = said.lock().expect("whole").take().expect("it opens once");
-        let origin = Arc::clone(&origin);
+        let (setup, origin) = (Arc::clone(&setups[0]), Arc::clone(&origin));
         tokio::spawn(async move {
             let tell = |event| {
                 let message = ThreadMessage { thread: 0, group: MEASURED, event };
-                channels.events.send(message).expect("the step listens");
+                setup.events.send(message).expect("the step listens");
             };
             before.into_iter().for_each(tell);
-            let go = channels.go.wait_for(|go| !matches!(go, Go::Wait)).await;
+            let mut go = setup.go.clone();
+            let go = go.wait_for(|go| !matches!(go, Go::Wait)).await;
             let Ok(Go::Start(ns)) = go.map(|go| *go) else { return };
-            let left = channels.opening + Duration::from_nanos(ns) - Instant::now();
+            let left = setup.opening + Duration::from_nanos(ns) - Instant::now();
             *origin.lock().expect("whole") = Some(jiff::Timestamp::now() + left);
             after.into_iter().for_each(tell);
         });

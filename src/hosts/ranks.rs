@@ -15,7 +15,7 @@ use super::protocol::{Edges, ToRank};
 use super::rendezvous::{Launched, Proved, own_host};
 use super::words::hash_plan;
 use crate::engine::{
-    self, Elsewhere, Go, MeasuredStep, OrderedPlan, PartChannels, PartOrder, StepContext,
+    self, Elsewhere, Go, GroupPart, MeasuredStep, OrderedPlan, PartOrder, StepContext, StepSetup,
 };
 use crate::error::{Error, Result, line};
 use crate::mysql::{ServerLink, Session, Tables};
@@ -107,7 +107,7 @@ impl<'a> Dealt<'a> {
         count_clients(&self.threads[at], self.all(), self.step.clients)
     }
 
-    fn order(&self, at: usize, rank: &Peer, channels: &PartChannels) -> PartOrder {
+    fn order(&self, at: usize, rank: &Peer, setup: &StepSetup) -> PartOrder {
         let threads = self.threads[at].clone();
         PartOrder {
             plan: if rank.way == Way::Launcher {
@@ -123,9 +123,9 @@ impl<'a> Dealt<'a> {
             logins: share_logins(self.sources().count()),
             process: (at as u32 + 1, self.threads.len() as u32 + 1),
             threads,
-            interval: channels.interval,
-            warm_check: channels.warm_check,
-            window: *channels.window.borrow(),
+            interval: setup.interval,
+            warm_check: setup.warm_check,
+            window: *setup.window.borrow(),
         }
     }
 }
@@ -264,7 +264,7 @@ impl Ranks {
         let clock_error = Duration::from_nanos(most(|offset| offset.error));
         let dealt = Dealt::new(&context, &context.plan.host_threads, offsets);
         let forwards = Mutex::new(JoinSet::new());
-        let open = |channels: PartChannels| *locked(&forwards) = self.open(&dealt, &channels);
+        let open = |setups: &[Arc<StepSetup>]| *locked(&forwards) = self.open(&dealt, setups);
         let elsewhere = Elsewhere {
             names: dealt.sources().map(|at| line(&self.all[at].name)).collect(),
             clock_error,
@@ -285,16 +285,16 @@ impl Ranks {
     }
 
     /// Has the ranks open the connections of a step; returns what passes on its start and window.
-    fn open(&self, dealt: &Dealt<'_>, channels: &PartChannels) -> JoinSet<()> {
-        let mut forwards = JoinSet::new();
+    fn open(&self, dealt: &Dealt<'_>, setups: &[Arc<StepSetup>]) -> JoinSet<()> {
+        let (mut forwards, setup) = (JoinSet::new(), &setups[0]);
         for (source, at) in dealt.sources().enumerate() {
             let (rank, offset) = (&self.all[at], dealt.offsets[at]);
             let threads = &dealt.threads[at];
-            let part = PartCheck::new(threads.len(), channels.parts(threads));
-            rank.join_step(source, part, &channels.events);
-            let opening = offset.apply(clock::from_instant(channels.opening));
-            rank.to.send(ToRank::Open { at: opening, order: dealt.order(at, rank, channels) });
-            forwards.spawn(forward(rank.to.clone(), channels.clone(), offset));
+            let parts = setups.iter().map(|setup| GroupPart::of(setup, threads)).collect();
+            rank.join_step(source, PartCheck::new(threads.len(), parts), &setup.events);
+            let opening = offset.apply(clock::from_instant(setup.opening));
+            rank.to.send(ToRank::Open { at: opening, order: dealt.order(at, rank, setup) });
+            forwards.spawn(forward(rank.to.clone(), Arc::clone(setup), offset));
         }
         forwards
     }
@@ -323,20 +323,21 @@ impl Ranks {
 }
 
 /// Passes on when a step starts, and its window.
-async fn forward(to: Writer<ToRank>, mut channels: PartChannels, offset: Offset) {
-    let mut window = *channels.window.borrow();
+async fn forward(to: Writer<ToRank>, setup: Arc<StepSetup>, offset: Offset) {
+    let (mut go, mut window) = (setup.go.clone(), setup.window.clone());
+    let mut known = *window.borrow();
     loop {
-        let before = window;
+        let before = known;
         tokio::select! {
-            Ok(()) = channels.go.changed() => {
-                if let Go::Start(ns) = *channels.go.borrow_and_update() {
-                    let start = clock::from_instant(channels.opening) + ns;
+            Ok(()) = go.changed() => {
+                if let Go::Start(ns) = *go.borrow_and_update() {
+                    let start = clock::from_instant(setup.opening) + ns;
                     to.send(ToRank::Go { start: offset.apply(start) });
                 }
             }
-            Ok(now) = channels.window.wait_for(|now| *now != before) => {
-                window = *now;
-                to.send(ToRank::Window(window));
+            Ok(now) = window.wait_for(|now| *now != before) => {
+                known = *now;
+                to.send(ToRank::Window(known));
             }
             else => return,
         }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 
 use super::connect::{AGAIN, Doing, give_up, lock_connection, open};
+use crate::engine::per_s;
 use crate::error::{Error, Result};
 use crate::mysql::{Failure, Infile, Liveness, Session, Threads, number, optional, rows};
 use crate::plan::experiment::{Dataset, Method};
@@ -106,8 +107,8 @@ pub(super) async fn fill(of: Filling, lock: Session, progress: &mut Progress) ->
     let (each, seconds) = (units::count(filling.job.rows), elapsed.as_secs_f64());
     let mut closing = format!("{} of {each} rows in {seconds:.1} s", counted(tables, "table"));
     if rows > 0 {
-        let of_rows = short_rate(rate(rows, rows_after.unwrap_or(elapsed)));
-        let all = short_rate(rate(rows, elapsed));
+        let of_rows = short_rate(per_s(rows, rows_after.unwrap_or(elapsed).as_secs_f64()));
+        let all = short_rate(per_s(rows, seconds));
         closing += &format!(" by {method}: {of_rows} rows/s, {all} rows/s with the indexes");
     }
     if found > 0 {
@@ -499,7 +500,7 @@ impl Throughput {
     pub(super) fn text(&self, what: &str, other: bool) -> String {
         let ends = self.seen.front().zip(self.seen.back());
         let ((begin, from), (end, rows)) = ends.expect("it begins with one");
-        let rate = rate(rows.saturating_sub(*from), end.duration_since(*begin));
+        let rate = per_s(rows.saturating_sub(*from), end.duration_since(*begin).as_secs_f64());
         let percent = (*rows as f64 / self.total.max(1) as f64 * 100.0).floor();
         let left = match self.total.saturating_sub(*rows) {
             0 => String::new(),
@@ -513,11 +514,6 @@ impl Throughput {
         }
         format!("{so_far}, {} {what}/s{left}", short_rate(rate))
     }
-}
-
-pub(super) fn rate(rows: u64, time: Duration) -> f64 {
-    let seconds = time.as_secs_f64();
-    if seconds > 0.0 { rows as f64 / seconds } else { 0.0 }
 }
 
 /// Formats three digits: `999`, `1.23M`, `45.6k`.

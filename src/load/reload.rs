@@ -21,9 +21,9 @@ use tokio::sync::mpsc;
 use super::Refused;
 use super::connect::{AGAIN as COMPLETED, Doing, control, drop_table, explain, lock_connection};
 use super::dump::{DumpPart, LeftOut, StatementInfo, refuse_charset, split_as_written, unquoted};
-use super::fill::{Throughput, extended, lines, load_data, rate, ready_mark, short, short_rate};
+use super::fill::{Throughput, extended, lines, load_data, ready_mark, short, short_rate};
 use super::source::{Dump, Item, LOOK, Statements, beside};
-use crate::engine::Counted;
+use crate::engine::{Counted, per_s};
 use crate::error::{Error, Result};
 use crate::mysql::{
     Asked, Failure, Liveness, ServerLink, Session, dataset, limit_lock_wait, number, optional,
@@ -408,8 +408,8 @@ async fn show(counts: Arc<Counters>, spec: LoadSpec, length: Option<u64>, progre
     loop {
         tokio::time::sleep(LOOK).await;
         let [rows, taken] = [&counts.rows, &counts.taken].map(|n| n.load(Ordering::Relaxed));
-        let per_s = short_rate(rate(rows, began.elapsed()));
-        let of_dump = format!("{} rows, {per_s} rows/s", short(rows as f64));
+        let rate = short_rate(per_s(rows, began.elapsed().as_secs_f64()));
+        let of_dump = format!("{} rows, {rate} rows/s", short(rows as f64));
         let text = throughput.as_mut().map(|throughput| {
             throughput.at(Instant::now(), if what == "rows" { rows } else { taken });
             throughput.text(what, false)

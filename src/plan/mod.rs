@@ -198,6 +198,12 @@ pub struct Step {
 }
 
 impl Step {
+    /// Makes the first try of a step at the place of its number, outside a search.
+    pub(crate) const fn new(number: u32, of: u32, cell: (u32, Option<f64>), repeat: u32) -> Step {
+        let (clients, rate) = cell;
+        Step { number, place: number, of, clients, rate, repeat, attempt: 1, search: None }
+    }
+
     pub(crate) fn cell(&self) -> Cell {
         Cell::new(self.clients, self.rate)
     }
@@ -228,16 +234,7 @@ impl Plan {
         let of = self.count_steps() as u32;
         let cells = (1..=self.repeats)
             .flat_map(|repeat| self.cells(repeat).into_iter().map(move |cell| (repeat, cell)));
-        let step = |(place, (repeat, (clients, rate)))| Step {
-            number: place,
-            place,
-            of,
-            clients,
-            rate,
-            repeat,
-            attempt: 1,
-            search: None,
-        };
+        let step = |(number, (repeat, cell))| Step::new(number, of, cell, repeat);
         (1..).zip(cells).map(step).collect()
     }
 

@@ -63,16 +63,7 @@ mod tests {
     fn the_current_column_is_the_rate_at_hand_when_a_search_measures() {
         let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
         let plan = Plan { rates: vec![1000.0], clients: vec![4], ..plan };
-        let step = Step {
-            number: 2,
-            place: 2,
-            of: 30,
-            clients: 4,
-            rate: Some(2000.0),
-            repeat: 1,
-            attempt: 1,
-            search: Some(1),
-        };
+        let step = Step { search: Some(1), ..Step::new(2, 30, (4, Some(2000.0)), 1) };
         let text = include_str!("../../tests/fixtures/summary.json");
         let mut done: Summary = serde_json::from_str(text).expect("a summary");
         (done.plan.clients, done.plan.rate) = (4, Some(1000.0));

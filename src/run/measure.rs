@@ -82,17 +82,7 @@ impl MeasureRequest<'_> {
             return plan.steps();
         }
         let of = self.repeats;
-        let step = |n| Step {
-            number: n,
-            place: n,
-            of,
-            clients: 1,
-            rate: None,
-            repeat: n,
-            attempt: 1,
-            search: None,
-        };
-        (1..=of).map(step).collect()
+        (1..=of).map(|n| Step::new(n, of, (1, None), n)).collect()
     }
 
     fn sandbox(&self) -> Result<Spec> {

@@ -407,16 +407,7 @@ mod tests {
         let exporter = Exporter { shown: Arc::default(), address };
         let workload = workload::named("point-select").expect("it is built in");
         let plan = Knobs::default().resolve(workload, 1).expect("sound");
-        let first = Step {
-            number: 7,
-            place: 2,
-            of: 3,
-            clients: 1,
-            rate: None,
-            repeat: 1,
-            attempt: 1,
-            search: None,
-        };
+        let first = Step { place: 2, ..Step::new(7, 3, (1, None), 1) };
         let labels = r#"label="a",workload="point-select""#;
         for (step, name) in [(first, "7"), (Step { attempt: 2, ..first }, "7.2")] {
             exporter.begin_step("a".to_owned(), &plan, &step);

@@ -597,9 +597,8 @@ impl KeptData {
 
     /// Notes that these tables are in it; they replace others of their kind, which is the first word.
     fn add(&mut self, tables: &str) -> Result<()> {
-        let kind = |text: &str| text.split(' ').next().map(str::to_owned);
         self.change(|mark| {
-            mark.prepared.retain(|known| kind(known) != kind(tables));
+            mark.prepared.retain(|known| !is_of(known, tables));
             mark.prepared.push(tables.to_owned());
         })
     }

@@ -78,16 +78,7 @@ impl Slo {
         let same = |step: &&(u32, f64)| step.0 == clients && step.1.total_cmp(&rate).is_eq();
         let repeat = self.measured.iter().filter(same).count() as u32 + 1;
         let number = self.measured.len() as u32 + 1;
-        Ok(Some(Step {
-            number,
-            place: number,
-            of,
-            clients,
-            rate: Some(rate),
-            repeat,
-            attempt: 1,
-            search,
-        }))
+        Ok(Some(Step { search, ..Step::new(number, of, (clients, Some(rate)), repeat) }))
     }
 
     fn learn(&mut self, measured: &[Summary]) -> Result<()> {

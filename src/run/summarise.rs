@@ -385,16 +385,7 @@ mod tests {
     }
 
     fn step() -> Step {
-        Step {
-            number: 7,
-            place: 1,
-            of: 1,
-            clients: 4,
-            rate: None,
-            repeat: 2,
-            attempt: 1,
-            search: Some(5),
-        }
+        Step { place: 1, search: Some(5), ..Step::new(7, 1, (4, None), 2) }
     }
 
     fn found() -> Fingerprint {

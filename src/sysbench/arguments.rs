@@ -11,7 +11,7 @@ use super::options::{
     self, Becomes, Entry, Group, NO_EFFECT, OFF, ON, OptionKind, OptionValues, REFUSED,
 };
 use super::output;
-use super::scripts::{OLD, Places};
+use super::scripts::{OLD, Places, STOCK};
 use super::settings::{Command, Ignored, Opening, OutputVersion, ScriptCall, Settings, Test};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
 use crate::plan::limits;
@@ -63,30 +63,14 @@ pub(crate) fn parse(args: &[OsString], env: &Env<'_>) -> Result<Parsed, Opening>
     })
 }
 
-const SCRIPTS: [(&str, Test); 13] = [
-    ("oltp_common", Test::Common),
-    ("oltp_point_select", Test::PointSelect),
-    ("oltp_read_only", Test::ReadOnly),
-    ("oltp_read_write", Test::ReadWrite),
-    ("oltp_write_only", Test::WriteOnly),
-    ("oltp_update_index", Test::UpdateIndex),
-    ("oltp_update_non_index", Test::UpdateNonIndex),
-    ("oltp_insert", Test::Insert),
-    ("oltp_delete", Test::Delete),
-    ("select_random_points", Test::RandomPoints),
-    ("select_random_ranges", Test::RandomRanges),
-    ("bulk_insert", Test::BulkInsert),
-    (OLD, Test::Oltp),
-];
-
 pub(crate) fn script_of(test: Test) -> &'static str {
-    SCRIPTS.iter().find(|(_, known)| *known == test).expect("each test has a script").0
+    STOCK.iter().find(|(_, known, _)| *known == Some(test)).expect("each test has a script").0
 }
 
 pub(super) fn test_of(word: &str) -> Option<Test> {
     let name = word.rsplit('/').next().unwrap_or(word);
     let name = name.strip_suffix(".lua").unwrap_or(name);
-    SCRIPTS.iter().find(|(known, _)| *known == name).map(|(_, test)| *test)
+    STOCK.iter().find(|(known, ..)| *known == name).and_then(|(_, test, _)| *test)
 }
 
 fn takes(test: Option<Test>, group: Group) -> bool {

@@ -291,12 +291,10 @@ impl OptionValues {
         all
     }
 
-    /// Parses the number at the start of a value, as strtod does; 0 without one.
+    /// Parses the number at the start of a value; 0 without one, and for words such as inf.
     pub(super) fn number(&self, name: &str) -> f64 {
-        let text = self.text(name).trim_start();
-        let numeric = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-        let end = text.find(|c| !numeric(c)).unwrap_or(text.len());
-        (1..=end).rev().find_map(|end| text[..end].parse().ok()).unwrap_or(0.0)
+        let ends = |c: char| !c.is_ascii_digit() && !"+-.eE".contains(c);
+        leading_number(self.text(name).trim_start().split(ends).next().unwrap_or_default())
     }
 
     /// Returns a number of loops, at least 0.
@@ -308,6 +306,13 @@ impl OptionValues {
 /// Parses a whole number as strtol does; an empty text is 0.
 pub(super) fn int(text: &str) -> Option<i32> {
     if text.is_empty() { Some(0) } else { text.trim_start().parse().ok() }
+}
+
+/// Parses the number at the start of a text, as strtod does; 0 without one.
+pub(super) fn leading_number(text: &str) -> f64 {
+    let text = text.trim_start();
+    let parse = |end: usize| text.get(..end)?.parse::<f64>().ok();
+    (1..=text.len()).rev().find_map(parse).unwrap_or(0.0)
 }
 
 pub(super) fn list_options(wanted: impl Fn(&Entry) -> bool) -> String {

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::arguments::{invalid_option, invalid_value};
-use super::options::{OFF, ON, OPTIONS, OptionKind, OptionValues, int};
+use super::options::{OFF, ON, OPTIONS, OptionKind, OptionValues, int, leading_number};
 use super::output::{Counted, INITIALIZING, Log};
 use super::run::{self, ReportHooks};
 use super::settings::{Ended, ScriptCall, Settings};
@@ -461,16 +461,6 @@ fn read_value(
 
 fn split_list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
-}
-
-/// Parses the number at the start of a text, as strtod does; 0 without one.
-fn leading_number(text: &str) -> f64 {
-    let text = text.trim_start();
-    (1..=text.len())
-        .rev()
-        .filter(|end| text.is_char_boundary(*end))
-        .find_map(|end| text[..end].parse().ok())
-        .unwrap_or(0.0)
 }
 
 /// Parses a size with K, M, G or T.

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use super::settings::Test;
+
 /// The test of 0.4 and 0.5; without a path it is compiled into 0.4.
 pub(super) const OLD: &str = "oltp";
 /// The module of the OLTP scripts, and that of 0.5's.
@@ -14,23 +16,23 @@ const COMMON: &str = "oltp_common";
 const OLD_COMMON: &str = "common";
 const BULK: &str = "bulk_insert";
 
-/// Stock scripts, each with the first 16 hexadecimal digits of SHA-256 of its texts: those of sysbench 1.0.15 to
-/// 1.0.20, and of 0.5 as it was released and as 1.0 kept it.
-const STOCK: [(&str, &[&str]); 14] = [
-    (BULK, &["aa303c46d71f2200"]),
-    (COMMON, &["2a9c225ce02d8ab5"]),
-    ("oltp_delete", &["0f66a3cc65472696"]),
-    ("oltp_insert", &["41e948b4b5104c38"]),
-    ("oltp_point_select", &["a8df447935502a9c"]),
-    ("oltp_read_only", &["2e85a293465743ec"]),
-    ("oltp_read_write", &["7896a91b452a24e7"]),
-    ("oltp_update_index", &["ee08292a90b002de"]),
-    ("oltp_update_non_index", &["9f802610b8f38d1b"]),
-    ("oltp_write_only", &["e06be71d5aacf5fb"]),
-    ("select_random_points", &["dea05906163359d8"]),
-    ("select_random_ranges", &["6bb9ee3b66f28ef2"]),
-    (OLD, &["93102840636adca0", "ecdd6fcc34202875"]),
-    (OLD_COMMON, &["eb5563a051148a58", "3cd8290e0850578e"]),
+/// Stock scripts, each with its test and the first 16 hexadecimal digits of SHA-256 of its texts: those of sysbench
+/// 1.0.15 to 1.0.20, and of 0.5 as it was released and as 1.0 kept it.
+pub(super) const STOCK: [(&str, Option<Test>, &[&str]); 14] = [
+    (BULK, Some(Test::BulkInsert), &["aa303c46d71f2200"]),
+    (COMMON, Some(Test::Common), &["2a9c225ce02d8ab5"]),
+    ("oltp_delete", Some(Test::Delete), &["0f66a3cc65472696"]),
+    ("oltp_insert", Some(Test::Insert), &["41e948b4b5104c38"]),
+    ("oltp_point_select", Some(Test::PointSelect), &["a8df447935502a9c"]),
+    ("oltp_read_only", Some(Test::ReadOnly), &["2e85a293465743ec"]),
+    ("oltp_read_write", Some(Test::ReadWrite), &["7896a91b452a24e7"]),
+    ("oltp_update_index", Some(Test::UpdateIndex), &["ee08292a90b002de"]),
+    ("oltp_update_non_index", Some(Test::UpdateNonIndex), &["9f802610b8f38d1b"]),
+    ("oltp_write_only", Some(Test::WriteOnly), &["e06be71d5aacf5fb"]),
+    ("select_random_points", Some(Test::RandomPoints), &["dea05906163359d8"]),
+    ("select_random_ranges", Some(Test::RandomRanges), &["6bb9ee3b66f28ef2"]),
+    (OLD, Some(Test::Oltp), &["93102840636adca0", "ecdd6fcc34202875"]),
+    (OLD_COMMON, None, &["eb5563a051148a58", "3cd8290e0850578e"]),
 ];
 
 /// Returns whether the file at this path differs from the stock script of the name, or cannot be read.
@@ -41,8 +43,8 @@ fn is_another(name: &str, path: &str) -> bool {
     for byte in &Sha256::digest(&text[begin..])[..8] {
         write!(digits, "{byte:02x}").expect("a String takes everything");
     }
-    let known = STOCK.iter().find(|(stock, _)| *stock == name);
-    !known.is_some_and(|(_, texts)| texts.contains(&&*digits))
+    let known = STOCK.iter().find(|(stock, ..)| *stock == name);
+    !known.is_some_and(|(.., texts)| texts.contains(&&*digits))
 }
 
 /// The places of the scripts of sysbench's packages and of its own `make install`.

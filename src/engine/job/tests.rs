@@ -48,9 +48,7 @@ pub(crate) const TABLES: Tables = Tables {
 };
 
 pub(crate) fn job_of(plan: &Plan, spread: Spread, tables: Tables, rate: Option<f64>) -> Job {
-    let clients = plan.clients[0];
-    let step =
-        Step { number: 1, place: 1, of: 1, clients, rate, repeat: 1, attempt: 1, search: None };
+    let step = Step::new(1, 1, (plan.clients[0], rate), 1);
     Job::new(plan, spread, tables, &step)
 }
 

@@ -456,38 +456,25 @@ fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-fn merged(base: Server, own: Server) -> Server {
+fn merged(base: Server, mut own: Server) -> Server {
     let elsewhere = own.address().is_some();
     // If one key differs, such as the port, the others are inherited; a URL replaces all of them.
-    let base = if own.url.is_some() || own.defaults_file.is_some() || own.sandbox.is_some() {
-        Server {
-            url: None,
-            defaults_file: None,
-            host: None,
-            port: None,
-            socket: None,
-            user: None,
-            database: None,
-            ..base
-        }
-    } else {
-        base
-    };
-    let sandbox = match (base.sandbox, own.sandbox) {
+    if own.url.is_none() && own.defaults_file.is_none() && own.sandbox.is_none() {
+        own.url = base.url;
+        own.defaults_file = base.defaults_file;
+        own.host = own.host.or(base.host);
+        own.port = own.port.or(base.port);
+        own.socket = own.socket.or(base.socket);
+        own.user = own.user.or(base.user);
+        own.database = own.database.or(base.database);
+    }
+    own.sandbox = match (base.sandbox, own.sandbox) {
         _ if elsewhere => None,
         (Some(base), Some(own)) => Some(merged_sandbox(base, own)),
         (base, own) => own.or(base),
     };
     let or = |own: Vec<String>, base: Vec<String>| if own.is_empty() { base } else { own };
     Server {
-        url: own.url.or(base.url),
-        defaults_file: own.defaults_file.or(base.defaults_file),
-        host: own.host.or(base.host),
-        port: own.port.or(base.port),
-        socket: own.socket.or(base.socket),
-        user: own.user.or(base.user),
-        database: own.database.or(base.database),
-        sandbox,
         note: own.note.or(base.note),
         start: or(own.start, base.start),
         stop: or(own.stop, base.stop),

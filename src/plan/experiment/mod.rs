@@ -372,7 +372,7 @@ impl Experiment {
     pub(crate) fn step(&self, at: usize) -> Step {
         let Cell { clients, rate, repeat, .. } = self.cells[at];
         let (number, of) = (at as u32 + 1, self.cells.len() as u32);
-        Step { number, place: number, of, clients, rate, repeat, attempt: 1, search: None }
+        Step::new(number, of, (clients, rate), repeat)
     }
 }
 
