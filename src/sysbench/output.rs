@@ -5,6 +5,7 @@
 use std::io::{ErrorKind, Write};
 
 use super::settings::{Ended, OutputVersion, Settings};
+use crate::engine::per_s;
 use crate::error::{Error, Result};
 use crate::observe::{ClientEvents, EventCounts, Ns, Times, seconds};
 #[cfg(feature = "lua")]
@@ -175,8 +176,7 @@ impl Counted {
     }
 
     fn per_second(&self, count: u64) -> f64 {
-        let length_s = seconds(self.to - self.from);
-        if length_s > 0.0 { count as f64 / length_s } else { 0.0 }
+        per_s(count, seconds(self.to - self.from))
     }
 }
 
