@@ -83,7 +83,10 @@ pub(super) fn changes(tables: &[WorkloadTable], options: &Options) -> Result<Vec
         .shown("least at", |(_, pairs)| extremes(pairs).map(|[low, _]| low.0.to_string()))
         .shown("most at", |(_, pairs)| extremes(pairs).map(|[_, high]| high.0.to_string()))
         .text("of", |(table, pairs)| {
-            let columns: Vec<String> = pairs.iter().map(|pair| pair.column.to_string()).collect();
+            let is_related = |pair: &&Pair| pair.change.is_some();
+            let none = !pairs.iter().any(|pair| is_related(&pair));
+            let of = pairs.iter().filter(|pair| none || is_related(pair));
+            let columns: Vec<String> = of.map(|pair| pair.column.to_string()).collect();
             let any = (0..table.lines.len()).any(|at| is_marked(table, at, None));
             let mark = if any { " *" } else { "" };
             format!("{} at {}{mark}", table.metric.short().0, columns.join(", "))

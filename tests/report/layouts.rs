@@ -288,6 +288,8 @@ fn a_division_by_zero_is_no_number() {
         let csv = report(&steps, &Options { format: Format::Csv, ..options });
         assert!(!csv.contains("inf"), "{csv}");
     }
+    let delta = report(&steps, &between(Layout::Delta, "a", "b"));
+    assert!(collapsed(&delta)[2].ends_with("QPS at 8, 32"), "{delta}");
     let overhead = report(&steps, &between(Layout::Overhead, "a", "b"));
     assert_eq!(
         collapsed(&overhead)[2..5],
