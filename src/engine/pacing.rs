@@ -12,7 +12,7 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ use super::alarm::{Alarm, NEVER, Spun};
 use super::job::{Job, intern, queues};
 use crate::error::Result;
 use crate::observe::{Ns, Recorder};
-use crate::plan::Arrival;
+use crate::plan::{Arrival, AtEnd, Plan};
 use crate::terms::add;
 use crate::workload::{Stream, name_part, seed_of};
 
@@ -140,6 +140,14 @@ pub(crate) struct StepWindow {
 }
 
 impl StepWindow {
+    pub(super) fn from_start(plan: &Plan, start: Ns) -> StepWindow {
+        let time = |time: Duration| start.saturating_add(time.as_nanos() as Ns);
+        let last = plan.stop.time().map_or(NEVER, time);
+        // Ops that have begun are finished, and count.
+        let end = if plan.rules.at_end == AtEnd::Drain { last } else { NEVER };
+        StepWindow { start, end, early: false, last }
+    }
+
     /// Leaves out what waits when no op begins any more.
     fn for_arrivals(self) -> StepWindow {
         let early = self.early || self.last < self.end;

@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::judge::no_result;
 use crate::mysql::{Failure, Session};
 use crate::observe::{ClientReading, ClientUse, Ns, Probe, RecordedInterval, peak_resident_bytes};
-use crate::plan::{AtEnd, Plan, Spread, limits};
+use crate::plan::{Plan, Spread, limits};
 use crate::progress::Progress;
 use crate::stop::{locked, or_stop, within};
 use crate::summary::{Outcome, SettingChange, in_queues};
@@ -83,13 +83,6 @@ pub(crate) fn describe_queues(plan: &Plan, spread: Spread, tables: u32) -> Optio
     Some(format!("open loop: arrivals in {range}{}", in_queues(most, spread)))
 }
 
-fn window(plan: &Plan, start: Ns) -> StepWindow {
-    let last = plan.stop.time().map_or(NEVER, |time| start.saturating_add(time.as_nanos() as Ns));
-    // Ops that have begun are finished, and count.
-    let end = if plan.rules.at_end == AtEnd::Drain { last } else { NEVER };
-    StepWindow { start, end, early: false, last }
-}
-
 /// The threads must see an open loop's window, and the server's counters are read before it, in the second half
 /// of the warm-up at most.
 fn ahead(context: &StepContext<'_>) -> Duration {
@@ -123,7 +116,7 @@ fn setup(context: &StepContext<'_>) -> Result<(Vec<Arc<StepSetup>>, Channels)> {
     let sources = context.elsewhere.map_or(job.threads, |all| all.names.len());
     let channels = Channels {
         go: watch::Sender::new(Go::Wait),
-        window: watch::Sender::new(window(plan, start)),
+        window: watch::Sender::new(StepWindow::from_start(plan, start)),
         ops: SharedOps::new(plan.rules.shared_ops, sources),
         events,
     };
@@ -374,7 +367,7 @@ impl<'a> Running<'a> {
         self.follow(self.origin + (plan.warmup * 2).saturating_sub(ahead)).await?;
         if self.seen.early.is_none() {
             let start = (self.origin.elapsed() + ahead).max(plan.warmup).as_nanos() as Ns;
-            self.channels.window.send_replace(window(plan, start));
+            self.channels.window.send_replace(StepWindow::from_start(plan, start));
         }
         Ok(())
     }
