@@ -86,7 +86,7 @@ impl GroupSeen {
 }
 
 /// Returns the end of a group's window. With --ops it ends with the last answer; so it does where a script has ended
-/// all clients before. A group beside waits for answers that do not come, until after its `last_beside`.
+/// all clients before. A group beside may wait longer, for answers that do not come: it ends with `last_beside`.
 pub(super) fn end_of_window(decided: Ns, counts: &ThreadCounts, last_beside: Option<Ns>) -> Ns {
     match last_beside {
         Some(last) if decided == NEVER => last.min(counts.ended),

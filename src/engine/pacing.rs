@@ -27,7 +27,7 @@ use crate::workload::{Stream, name_part, seed_of};
 /// A warm-up has a backlog if it serves its arrivals this part of its length late, or later.
 pub(super) const LATE: Ns = 100;
 
-/// Of more arrivals than this, which are left at the end, not each one is drawn.
+/// The largest number of arrivals that are left at the end of which each one is drawn.
 const DRAWN_MAX: u64 = 1_000_000;
 
 /// Instants at which the ops of one queue and phase are due, ascending.
@@ -83,7 +83,7 @@ impl Arrivals {
         self.pass(gap)
     }
 
-    /// Skips so many, evenly spaced.
+    /// Skips this many arrivals, evenly spaced.
     fn skip(&mut self, count: u64) {
         self.left = self.left.map(|left| left - count);
         self.pass(count as f64 * self.gap);

@@ -274,7 +274,7 @@ pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<
     if target.ssl.mode != SslMode::Disabled || target.password.is_empty() {
         return Ok(None);
     }
-    // Servers before 5.7 and 10.2 do not know the question. Of them, 5.6 has `sha256_password`.
+    // Servers before 5.7 and 10.2 do not know the question, though 5.6 has `sha256_password`.
     let asked = optional(session.query("SHOW CREATE USER CURRENT_USER()").await);
     let rows = asked.map_err(|failure| explain(&failure, "ask how the account logs in"))?;
     let is_by_key = |text: String| BY_KEY.iter().any(|method| text.contains(*method));

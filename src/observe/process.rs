@@ -111,8 +111,8 @@ pub(crate) fn memory_max(root: &Path) -> Option<Limit> {
 fn throttled(root: &Path) -> BTreeMap<PathBuf, Duration> {
     let held_back = |(file, stat): (PathBuf, String)| {
         let new = field(&stat, "throttled_usec ").map(Duration::from_micros);
-        let told = new.or_else(|| field(&stat, "throttled_time ").map(Duration::from_nanos));
-        Some((file, told?))
+        let time = new.or_else(|| field(&stat, "throttled_time ").map(Duration::from_nanos));
+        Some((file, time?))
     };
     group_files(root, "cpu", "cpu.stat", "cpu.stat").into_iter().filter_map(held_back).collect()
 }
@@ -181,7 +181,7 @@ impl ClientReading {
         let (cost, files) = (self.cost.since(&earlier.cost), [&earlier.files, &self.files]);
         let server = self.server.and_then(|pid| process_cost(pid, files));
         let server_s = server.map(|server| server.user_s + server.sys_s);
-        // Of nested groups the one that held back most meanwhile.
+        // The nested group that held back most meanwhile counts.
         let held_back = |(file, now): (&PathBuf, &Duration)| {
             Some(now.saturating_sub(*earlier.throttled.get(file)?))
         };

@@ -86,7 +86,7 @@ impl Times {
         self.record_n(ns, 1);
     }
 
-    /// Counts one time so often.
+    /// Counts one time `n` times.
     #[inline]
     pub(super) fn record_n(&mut self, ns: u64, n: u64) {
         self.min_ns = self.min_ns.min(ns);

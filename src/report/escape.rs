@@ -32,7 +32,7 @@ pub(crate) fn markdown(text: &str) -> String {
     out
 }
 
-/// A line of its own, which begins no list.
+/// Escapes a line that stands alone, so that it begins no list.
 pub(crate) fn paragraph(text: &str) -> String {
     let text = markdown(text);
     let (number, sign) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());

@@ -122,7 +122,7 @@ pub(crate) fn run(
     place: &Place,
     mut invocation: Invocation<'_>,
 ) -> Result<()> {
-    // Before any rank waits for another one: these errors are of all ranks.
+    // First, before any rank waits for another one: all ranks find these errors alike.
     let (mut slo, is_led) = (args.search()?, invocation.is_led_elsewhere());
     args.check_window(|text| {
         if !is_led {
@@ -146,7 +146,7 @@ pub(crate) fn run(
         Job::Sweep(plan) => invocation.start_ranks(std::iter::once(plan))?,
         Job::Load { .. } | Job::Suite(_) => None,
     };
-    // Behind that: a rank 0 that fails before it listens lets all others wait.
+    // Not before: if rank 0 fails before it listens, all other ranks wait for it.
     let store = invocation.begin()?;
     let (mut own_plan, mut ceiling, mut search) = (None, None, None);
     // A load has no engine: it records no client cost.

@@ -258,7 +258,7 @@ pub(super) struct Earlier {
 
 pub(super) struct Continued {
     id: String,
-    /// That of its sweeps: a load or a suite has none.
+    /// The seed of its sweeps: a load or a suite has none.
     pub(super) seed: Option<u64>,
     last_step: u32,
 }
@@ -432,7 +432,7 @@ impl<'a> Legs<'a> {
         errors.iter().any(is_signal) || self.ranks.as_ref().is_some_and(|all| all.check().is_err())
     }
 
-    /// Warns of the error that it returns, with its label as a leg does: of several the end shows only the worst.
+    /// Warns of the error that it returns, with its label: the end shows only the worst of several errors.
     fn give_back_or_warn(&mut self) -> Option<Error> {
         let subject = self.taken.as_ref()?.subject;
         let error = self.give_back().err()?;

@@ -259,7 +259,7 @@ impl AcquiredServer<'_> {
         self.sandbox.is_some() && self.kept.is_none() && !self.held.contains(&preparer.describe())
     }
 
-    /// Returns whether all that is known to be there is of this kind: other tables stay as they were written to.
+    /// Returns whether only data of this kind are known to be there: others keep what was written to them.
     fn has_only(&self, wanted: &str) -> bool {
         are_all_of(wanted, &self.prepared, &self.held)
     }

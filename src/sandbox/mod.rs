@@ -483,6 +483,7 @@ fn accept(raw: &str, value: Option<&str>) -> Result<String> {
     let is_one_of = |names: &str| names.split(' ').any(|name| name.starts_with(stem(&argument)));
     let why = if is_one_of(REFUSED) {
         "directory, socket, port, account and option files are its own"
+    // `log` is the general log of MySQL 5.5, and no beginning of `log-bin`.
     } else if value.is_some_and(leads_away) && is_one_of(PLACES) && stem(&argument) != "log" {
         "all of its data is in its directory; a relative path is below that"
     } else {

@@ -269,7 +269,7 @@ struct Hooks<'a> {
     /// None where the script has no hook of the kind.
     intermediate: Option<Due>,
     cumulative: Option<Due>,
-    /// The threads have begun: sysbench calls `done` of no other run.
+    /// The threads have begun: only then does sysbench call `done`.
     has_started: Cell<bool>,
     /// The report at the end, which is the main state's.
     last: Cell<Option<Stat>>,

@@ -93,7 +93,7 @@ function cmd_prewarm()
     connection:query(string.format("SELECT COUNT(*) FROM (SELECT * FROM %s WHERE k LIKE '%%0%%' LIMIT %d) t", name,
       sysbench.opt.table_size))
   end, {
-    -- The tables behind the queries stay in memory.
+    -- Temporary tables of the queries stay in memory.
     "SET tmp_table_size=2*1024*1024*1024", "SET max_heap_table_size=2*1024*1024*1024",
   })
 end

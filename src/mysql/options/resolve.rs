@@ -250,7 +250,7 @@ fn means_default(key: &str, value: Option<&str>, strength: Strength) -> bool {
     value.is_some_and(|value| match key {
         "password" => false,
         "port" if value.parse() == Ok(0) => true,
-        // To the clients it is no limit of their own; `[loadgen]` knows better.
+        // The clients take 0 as their default; in `[loadgen]` it is an error.
         "connect-timeout" if strength == Strength::Shared && value.parse() == Ok(0) => true,
         "protocol" if value.eq_ignore_ascii_case("default") => true,
         _ => value.is_empty(),
