@@ -516,7 +516,9 @@ fn own_data(step: &Summary) -> Option<String> {
 /// Returns the place of some files of a server, which may be another disk; one below the data directory begins there.
 fn place(step: &Summary, name: &str) -> Option<String> {
     let (place, datadir) = (step.variable(name)?, step.variable("datadir")?);
-    Some(without_made(place.strip_prefix(datadir).unwrap_or(place).trim_start_matches("./")))
+    let place = place.strip_prefix(datadir).unwrap_or(place).trim_start_matches("./");
+    // Some versions call the data directory `.`, others `./`.
+    Some(if place == "." { String::new() } else { without_made(place) })
 }
 
 /// Returns whether loadgen started the server: its data or its pid file is in a sandbox.

@@ -313,8 +313,8 @@ fn nothing_completed(
         (given_up, "got no answer"),
     ];
     let became = became.map(|(n, what)| (n > 0).then(|| format!("{n} {what}")));
-    // A group may wait all the time for what it began in the warm-up.
-    let none = || (group.is_some() && totals.intended != Some(0)).then(|| "none began".to_owned());
+    // Clients may wait all the time for what they began in the warm-up.
+    let none = || (totals.intended != Some(0)).then(|| "none began".to_owned());
     let became = joined(became, ", ").or_else(none)?;
     Some(finding!(NothingCompleted, length_s, became, group))
 }

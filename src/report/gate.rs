@@ -22,6 +22,8 @@ use crate::terms::{self, Cell, Format, Gate, Property, Quantity, units};
 
 const NO_OP: &str = "no op was answered";
 const NO_LOG_IN: &str = "no client logged in in the window";
+/// Digits that a number may have beyond the usual ones.
+const DIGITS_MAX: usize = 6;
 const WHAT: &str = "medians over the runs, of errors their sum; latency is the response time of open loops \
                     (with a rate), the service time of others; errors are those of all phases, their share is \
                     the window's";
@@ -81,16 +83,18 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
 fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<GateLine<'t, 's>>> {
     let mut rows = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
+        // Those without a window, too, which fill no cell.
+        let steps: Vec<&Summary> = line.steps().collect();
         for column in &table.columns {
-            let cell = line.at(column);
-            let completed: Vec<&Summary> = cell.iter().flat_map(|cell| cell.steps()).collect();
+            let completed = among(column, &steps);
             let left_out = among(column, &line.left_out);
             let (missing, all) = missing(&completed, &left_out);
             let lacking = match completed.len() {
                 0 => "no step completed".to_owned(),
                 _ => format!("{missing} of {all} runs did not complete"),
             };
-            for gate in wanted.iter().filter(|_| cell.is_some() || !left_out.is_empty()) {
+            let any = !completed.is_empty() || !left_out.is_empty();
+            for gate in wanted.iter().filter(|_| any) {
                 let of_errors = metric(gate.quantity).is_none();
                 let counted = if of_errors { &left_out[..] } else { &[] };
                 let runs = [&completed[..], counted].concat();
@@ -184,7 +188,7 @@ fn sheet(table: &WorkloadTable, rows: Vec<GateLine>, format: Format) -> Sheet {
 impl GateLine<'_, '_> {
     fn value_in_words(&self) -> Option<String> {
         let above = if self.found.why.is_empty() { "" } else { "above " };
-        Some(format!("{above}{}", quantity_in_words(self.gate.quantity, self.found.value?)))
+        Some(format!("{above}{}", judged_in_words(self.gate, self.found.value?)))
     }
 
     fn verdict_sentence(&self) -> String {
@@ -293,12 +297,33 @@ fn median_or_sum(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, S
 }
 
 pub(crate) fn quantity_in_words(quantity: Quantity, value: f64) -> String {
-    match quantity {
-        Quantity::Qps | Quantity::Tps => format!("{}/s", units::rate(value)),
-        Quantity::Latency(_) | Quantity::Connect(_) => format!("{} ms", number(value / 1e3, 3)),
-        Quantity::Errors => number(value, 0),
-        Quantity::ErrorShare => format!("{} %", number(value * 100.0, 3)),
-    }
+    rounded(quantity, value, 0).1
+}
+
+/// Words a number that a gate is held against: with more digits where the rounded one is on the other side.
+pub(crate) fn judged_in_words(gate: &Gate, value: f64) -> String {
+    let held = gate.range.contains(&value);
+    let mut all = (0..=DIGITS_MAX).map(|digits| rounded(gate.quantity, value, digits));
+    let alike = all.find(|(shown, _)| gate.range.contains(shown) == held);
+    alike.map_or_else(|| quantity_in_words(gate.quantity, value), |(_, text)| text)
+}
+
+/// Returns a number as it is shown with so many digits more than usual, and its words.
+fn rounded(quantity: Quantity, value: f64, digits: usize) -> (f64, String) {
+    let (scaled, decimals, unit) = match quantity {
+        Quantity::Qps | Quantity::Tps => (value, units::rate_decimals([value]), "/s"),
+        Quantity::Latency(_) | Quantity::Connect(_) => (value / 1e3, 3, " ms"),
+        Quantity::Errors => (value, 0, ""),
+        Quantity::ErrorShare => (value * 100.0, 3, " %"),
+    };
+    let text = number(scaled, decimals + digits);
+    let shown = text.parse().unwrap_or(scaled);
+    let shown = match quantity {
+        Quantity::Latency(_) | Quantity::Connect(_) => shown * 1e3,
+        Quantity::ErrorShare => shown / 100.0,
+        _ => shown,
+    };
+    (shown, text + unit)
 }
 
 /// Words the share of failed operations; older summaries know less.

@@ -7,6 +7,7 @@ use super::page::Page;
 use super::table::WorkloadTable;
 use crate::summary::{ClientHost, Summary, VerdictKind};
 use crate::terms;
+use crate::terms::units::rate_decimals;
 
 /// Longest name of a host that is shown, characters.
 const NAME_MAX: usize = 40;
@@ -35,6 +36,7 @@ pub(crate) fn page(table: &WorkloadTable) -> Page {
     let rate = |(step, host): &(&Summary, &ClientHost)| {
         (step.measured_s > 0.0).then(|| host.ops as f64 / step.measured_s)
     };
+    let decimals = rate_decimals(rows.iter().filter_map(rate));
     let sheet = Rows::new(rows)
         .shown("clients", |(step, _)| step.cell().to_string())
         .place(table.workload, |(step, _)| step.cell())
@@ -46,7 +48,7 @@ pub(crate) fn page(table: &WorkloadTable) -> Page {
         })
         .both("own", "host_clients", |(_, host)| u64::from(host.clients))
         .both("threads", "threads", |(_, host)| u64::from(host.threads))
-        .both("ops/s", "ops_per_s", |row| rate(row).map(|rate| (rate, 0)))
+        .both("ops/s", "ops_per_s", |row| rate(row).map(|rate| (rate, decimals)))
         .both("CPU us/op", "client_cpu_us", |(_, host)| host.us_per_op.map(|us| (us, 1)))
         .both("delay us", "turn_delay_us", |(_, host)| late(host).map(|us| (us, 0)))
         .both("RTT us", "rtt_us", |(_, host)| host.rtt_us.map(|us| (us, 0)))

@@ -546,13 +546,13 @@ pub(crate) fn per_op(
         }));
         costs.push(cells.iter().map(median).collect::<Vec<Option<f64>>>());
     }
-    // There is no such number where the first is 0 and this one is not.
+    // There is no such number where the base was not measured, or is 0 and this one is not.
     let lines = 0..costs.len();
     let relative = |line: usize, at: usize| all_ratios[line].as_ref()?[at];
     let lacks = |line: usize, at: usize| costs[line][at].is_some() && relative(line, at).is_none();
-    let by_zero = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
+    let some_lack = lines.clone().any(|line| (0..COSTS.len()).any(|at| lacks(line, at)));
     let mut below = LEGEND.map(str::to_owned).to_vec();
-    below.extend((base.is_some() && by_zero).then(|| OF_ZERO.to_owned()));
+    below.extend(some_lack.then(|| OF_ZERO.to_owned()));
     let decimals = |at: usize, of: Option<usize>| {
         of.unwrap_or_else(|| metrics[at].decimals(costs.iter().filter_map(|line| line[at])))
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::columns::{Rows, Sheet};
 use super::escape;
-use super::gate::{holds, may_hold, quantity_in_words};
+use super::gate::{holds, judged_in_words, may_hold, quantity_in_words};
 use super::metric::failed_share;
 use super::names::label;
 use super::note::{grouped, in_full};
@@ -38,14 +38,21 @@ pub(crate) fn probe<'s>(level: &[Gate], step: &'s Summary) -> Result<Probe<'s>> 
     let mut why = lost(step);
     let fails = why.is_some() || held.contains(&Some(false));
     let held = if fails { Some(false) } else { (!held.contains(&None)).then_some(true) };
+    let held = held.filter(|_| is_answer(step));
     if why.is_none() && numbers.iter().flatten().any(|number| number.is_infinite()) {
         why = failed_share(&[step]).map(failed);
     }
-    let scarce = held.is_none() && level.iter().all(|gate| may_hold(gate, step));
+    let scarce = held.is_none() && is_answer(step);
+    let scarce = scarce && level.iter().all(|gate| may_hold(gate, step));
     Ok(Probe { step, numbers, held, why, scarce })
 }
 
-/// Words why a step counts as failed whatever its latencies are.
+/// Returns whether it tells something of its rate: what a signal cut short, or is no result, does not.
+fn is_answer(step: &Summary) -> bool {
+    matches!(step.outcome, Outcome::Completed | Outcome::Aborted)
+}
+
+/// Words why a step does not hold whatever its latencies are.
 fn lost(step: &Summary) -> Option<String> {
     if step.outcome != Outcome::Completed {
         return Some("it did not complete".to_owned());
@@ -109,7 +116,9 @@ pub(crate) fn searches<'s>(
             probes: Vec::new(),
         };
         let one = all.entry((step.plan.clients, of.number)).or_insert_with(new);
-        one.search.tell(rate, probe.held);
+        if is_answer(step) {
+            one.search.tell(rate, probe.held);
+        }
         one.probes.push(probe);
     }
     Ok(found)
@@ -242,7 +251,7 @@ impl Searches<'_> {
             rows = rows.shown(&gate.text, |(_, (_, probe, _))| {
                 probe.numbers[at].map(|value| match value {
                     value if value.is_infinite() => "failed".to_owned(),
-                    value => quantity_in_words(gate.quantity, value),
+                    value => judged_in_words(gate, value),
                 })
             });
         }

@@ -202,7 +202,7 @@ codes! {
         "use --warm pool or a longer --warmup; innodb_lru_scan_depth keeps pages free";
     WarmingPool "warming_pool" Doubt Stored { state: Text, free: Share, left: Share, early: Number, late: Number }
         "the buffer pool was {state}: {free} to {left} of it free, {early} to {late} misses an \
-         operation" "use --warm pool or a longer --warmup";
+         operation" "use --warm pool and a longer --warmup";
     RestoredPool "restored_pool" Doubt Stored { state: Text, status: Text }
         "the server {state} its buffer pool from a file when the step began: {status}"
         "set innodb_buffer_pool_load_at_startup=OFF for all";

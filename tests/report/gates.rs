@@ -56,6 +56,20 @@ fn a_cell_is_judged_by_the_median_of_its_repeats_and_by_all_of_their_errors() {
 }
 
 #[test]
+fn a_number_beside_its_limit_is_told_with_the_digits_that_show_its_side() {
+    let mut near = step(0, "a", 8, 900.7);
+    (near.latency.failed.count, near.latency.service.count) = (1, 600_000);
+    near.latency.service.p99_us = Some(4_999.7);
+    let wanted = [at_least(901.0), gate("errors<0.0001%"), gate("p99<5ms"), at_least(900.0)];
+    let told = judged(&[near], &wanted, &Options::default());
+    let ends = |told: &[String], ends: [&str; 2]| {
+        told.len() == 2 && told.iter().zip(ends).all(|(told, end)| told.ends_with(end))
+    };
+    assert!(ends(&told.failed, ["QPS is 900.7/s", "window's ops is 0.0002 %"]), "{told:?}");
+    assert!(ends(&told.held, ["time is 4.9997 ms", "QPS is 901/s"]), "{told:?}");
+}
+
+#[test]
 fn a_gate_is_one_gate_when_it_is_checked_in_several_cells() {
     let steps = [step(0, "a", 8, 1000.0), step(1, "a", 16, 100.0)];
     let once = judged(&steps, &[at_least(900.0)], &Options::default());
@@ -158,6 +172,26 @@ fn a_gate_of_errors_is_undecided_when_no_op_was_issued() {
     assert_eq!(holds(&no_errors(), &idle).expect("sound").0, Some(false));
     idle.measured_s = 0.0;
     assert_eq!(holds(&no_errors(), &idle).expect("sound"), (None, None));
+}
+
+#[test]
+fn a_gate_is_undecided_when_no_run_had_a_window() {
+    let mut early = step(0, "a", 8, 0.0);
+    (early.measured_s, early.totals.ops, early.latency.service.count) = (0.0, 0, 0);
+    let wanted = [at_least(900.0), no_errors()];
+    let told = judged(&[early.clone()], &wanted, &Options::default());
+    assert_eq!(
+        told.undecided,
+        [
+            "point-select at 8 clients, a: qps>=900 is undecided: nothing was measured",
+            "point-select at 8 clients, a: errors==0 is undecided: no op was answered",
+        ]
+    );
+    // Errors before the window are known, also of a run that --partial counts.
+    (early.outcome, early.totals.errors) = (Outcome::Aborted, vec![error(7)]);
+    let partial = Options { partial: true, ..Options::default() };
+    let told = judged(&[early], &wanted, &partial);
+    assert_eq!((told.failed.len(), told.undecided.len()), (1, 1), "{told:?}");
 }
 
 #[test]
@@ -377,6 +411,8 @@ fn a_search_is_told_again_with_the_steps_that_led_to_its_rate() {
 fn a_search_says_how_it_ended_at_each_number_of_clients() {
     let none = search(16, 0.02, &[tried(0.02, 2500.0), tried(0.01, 2500.0)]);
     let cut = search(32, 100.0, &[tried(100.0, 1500.0)]);
+    let mut stopped = search(24, 100.0, &[tried(100.0, 1500.0), tried(200.0, 1500.0)]);
+    stopped[1].outcome = Outcome::Interrupted;
     let mut few = search(64, 0.02, &[tried(0.02, 0.0), tried(0.01, 0.0)]);
     for step in &mut few {
         (step.latency.service.count, step.latency.service.p99_us) = (20, None);
@@ -384,6 +420,7 @@ fn a_search_says_how_it_ended_at_each_number_of_clients() {
     for (steps, says) in [
         (none, "No rate held p99<2ms at 16 clients (lowest tried 0.01/s)"),
         (cut, "Highest rate with p99<2ms at 32 clients: 100/s (cut short)"),
+        (stopped, "Highest rate with p99<2ms at 24 clients: 100/s (cut short)"),
         (
             few,
             "Not known whether a rate holds p99<2ms at 64 clients (lowest tried 0.01/s; cut \

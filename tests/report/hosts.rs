@@ -46,6 +46,10 @@ fn each_host_is_a_line_with_its_part() {
     let mut unknown = steps();
     unknown[0].hosts[0].verdict = None;
     assert_eq!(json(&unknown, &laid)["rows"][0]["verdict"], serde_json::Value::Null);
+    let mut slow = steps();
+    slow[0].hosts[1].ops = 4;
+    let text = report(&slow, &laid);
+    assert!(text.contains(" 0.400 "), "{text}");
     let none = report(&steps()[1..], &laid);
     assert_eq!(none, "point-select: hosts, 0 in 1 step\n");
 }

@@ -446,6 +446,10 @@ fn costs_of_an_op_are_absolute_and_relative_to_the_first() {
     let mut relative = text.lines().skip_while(|line| !line.starts_with("---"));
     assert!(relative.next().is_some_and(|line| line.ends_with(" my9500")), "{text}");
     assert!(relative.next().is_some_and(|line| line.starts_with(" 0.74 ")), "{text}");
+    let mut elsewhere = steps.to_vec();
+    elsewhere.push(step(3, "alone", 8, 100.0));
+    let text = report(&elsewhere, &to);
+    assert!(text.contains("the base is 0 or was not measured"), "{text}");
     let mut beside = steps.clone();
     beside[1].groups.push(Group { name: "writer".to_owned(), ..Group::default() });
     let whole = json(&beside, laid(Layout::PerOp));

@@ -565,8 +565,10 @@ fn a_log_in_another_place_is_noted_and_one_that_moved_with_its_server_is_not() {
     let notes = |other: Summary| notes(&[of(0, "/a/", "./"), other]).expect("a report");
     let moved = notes(of(1, "/a/", "/nvme/"));
     assert!(moved.contains("innodb_log_group_home_dir"), "{moved}");
-    let whole = notes(of(1, "/b/", "/b/"));
-    assert!(whole.contains("datadir") && !whole.contains("innodb_log_group"), "{whole}");
+    for log in ["/b/", "."] {
+        let whole = notes(of(1, "/b/", log));
+        assert!(whole.contains("datadir") && !whole.contains("innodb_log_group"), "{whole}");
+    }
 }
 
 #[test]

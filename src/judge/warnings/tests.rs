@@ -422,7 +422,11 @@ fn a_window_in_which_nothing_was_completed_says_so_and_no_more() {
         |became: &str| vec![Warning::from(finding!(NothingCompleted, 2.0, became, None::<&str>))];
     assert_eq!(said(4, 0, 1), nothing("3 ended after it, 1 got no answer"));
     assert_eq!(said(0, 7, 0), nothing("7 failed"));
-    assert_eq!(said(0, 0, 0), [], "nothing was due");
+    assert_eq!(said(0, 0, 0), nothing("none began"), "all waited for what the warm-up had begun");
+    let mut undue = sound();
+    (undue.measured_s, undue.totals.ops, undue.latency.service.count) = (2.0, 0, 0);
+    undue.totals.intended = Some(0);
+    assert_eq!(of(&undue), []);
     let beside = |ops, intended| {
         let mut group = Group { name: "writer".to_owned(), measured_s: 2.0, ..Group::default() };
         (group.totals.ops, group.totals.intended) = (ops, intended);
