@@ -1,20 +1,21 @@
 //! Signals: the first SIGINT or SIGTERM asks to finish with what there is, the second ends at once. Any number
 //! of SIGHUPs only asks: the kernel and the shell may send one each.
 //!
-//! Commands of the user run in their own process groups, out of reach of the terminal's Ctrl-C: the second signal
-//! has to end them first.
+//! Commands of the user run in their own process groups, out of reach of the terminal's Ctrl-C: the end of the
+//! process has to end them first.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -27,6 +28,9 @@ pub(crate) const SILENCE: Duration = Duration::from_mins(1);
 pub(crate) const COURTESY: Duration = Duration::from_secs(5);
 
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Two signals of a kind within this time are one: `timeout` sends to its child and to its group.
+const TWICE: Duration = Duration::from_millis(100);
 
 /// The request to stop and its reason, shared by everything that takes time. Works across runtimes.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +67,8 @@ impl Stop {
         let inside = runtime.enter();
         // Catching it is enough: the write that went too far then fails.
         drop(signal(SignalKind::from_raw(Signal::SIGXFSZ as i32))?);
+        // If the starter of this process ignores it, the kernel keeps no status of a child.
+        drop(signal(SignalKind::child())?);
         let mut signals = vec![(signal(SignalKind::terminate())?, Kind::Terminated, true)];
         if !(ignored_stays && ignored(Signal::SIGINT)) {
             signals.push((signal(SignalKind::interrupt())?, Kind::Interrupted, true));
@@ -71,7 +77,7 @@ impl Stop {
             signals.push((signal(SignalKind::hangup())?, Kind::Terminated, false));
         }
         drop(inside);
-        let (stop, mut seen) = (self.clone(), false);
+        let (stop, mut first) = (self.clone(), None);
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             runtime.block_on(async {
                 loop {
@@ -82,7 +88,7 @@ impl Stop {
                         sent.next().map_or(Poll::Pending, Poll::Ready)
                     })
                     .await;
-                    if counts && std::mem::replace(&mut seen, true) {
+                    if counts && is_second(&mut first, kind, Instant::now()) {
                         at_once(kind.exit_code());
                     }
                     stop.ask(kind);
@@ -93,18 +99,30 @@ impl Stop {
     }
 }
 
+/// Takes note of the first signal. Returns whether this one is the second.
+fn is_second(first: &mut Option<(Kind, Instant)>, kind: Kind, now: Instant) -> bool {
+    let (known, at) = *first.get_or_insert((kind, now));
+    known != kind || now.duration_since(at) >= TWICE
+}
+
 static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// A command and all that it starts; killed when dropped before its end.
+/// A command and all that it starts; whatever is left of it is killed when this is dropped. Nothing reaps its
+/// leader before: the group's number is nobody else's.
 pub(crate) struct Group {
-    pub(crate) leader: Child,
+    leader: Child,
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) stdout: Option<ChildStdout>,
+    pub(crate) stderr: Option<ChildStderr>,
 }
 
 impl Group {
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Group> {
-        let leader = command.process_group(0).spawn()?;
+        let mut leader = command.process_group(0).spawn()?;
         locked(&RUNNING).insert(leader.id().cast_signed());
-        Ok(Group { leader })
+        let (stdin, stdout, stderr) =
+            (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
+        Ok(Group { leader, stdin, stdout, stderr })
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -115,19 +133,39 @@ impl Group {
         // An empty group needs no signal.
         let _ = killpg(self.pid(), signal);
     }
+
+    /// Returns whether the leader has ended. Does not take its status.
+    pub(crate) fn has_ended(&self) -> bool {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        !matches!(waitid(Id::Pid(self.pid()), flags), Ok(WaitStatus::StillAlive))
+    }
+
+    /// Kills what is left of it. Returns the leader's status.
+    pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
+        let mut running = locked(&RUNNING);
+        // The number of one that was ended before may be another's by now.
+        if running.remove(&self.pid().as_raw()) {
+            self.signal(Signal::SIGKILL);
+        }
+        drop(running);
+        self.leader.wait()
+    }
+
+    /// Waits for the leader's end, and returns its status; what it has started lives on.
+    pub(crate) fn leave(mut self) -> io::Result<ExitStatus> {
+        locked(&RUNNING).remove(&self.pid().as_raw());
+        self.leader.wait()
+    }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if let Ok(None) = self.leader.try_wait() {
-            self.signal(Signal::SIGKILL);
-            let _ = self.leader.wait();
-        }
-        locked(&RUNNING).remove(&self.pid().as_raw());
+        let _ = self.end();
     }
 }
 
-pub(crate) fn kill_all() {
+/// Kills all commands: the process ends, and its threads with it.
+pub fn kill_all() {
     for group in locked(&RUNNING).iter() {
         let _ = killpg(Pid::from_raw(*group), Signal::SIGKILL);
     }
@@ -188,7 +226,56 @@ fn ignored(signal: Signal) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::process::Stdio;
+
     use super::*;
+
+    fn shell(script: &str) -> Group {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let group = Group::spawn(&mut command).expect("sh runs");
+        while !group.has_ended() {
+            std::thread::sleep(LOOK);
+        }
+        group
+    }
+
+    #[test]
+    fn a_group_ends_with_what_its_leader_left_behind() {
+        let began = Instant::now();
+        let mut dropped = shell("sleep 100 & exit 3");
+        let mut ended = shell("sleep 100 & exit 3");
+        assert_eq!(ended.end().expect("its status").code(), Some(3));
+        assert_eq!(ended.end().expect("it is kept").code(), Some(3));
+        let mut outputs = [&mut dropped, &mut ended].map(|of| of.stdout.take().expect("a pipe"));
+        drop(dropped);
+        for output in &mut outputs {
+            // A pipe ends with its last writer.
+            assert_eq!(output.read_to_end(&mut Vec::new()).expect("its end"), 0);
+        }
+        assert!(began.elapsed() < Duration::from_mins(1));
+    }
+
+    #[test]
+    fn what_is_left_alone_lives_on() {
+        let mut group = shell("exec 3<&0; { read word <&3; echo \"$word\"; } & exit 3");
+        let (input, output) = (group.stdin.take(), group.stdout.take());
+        assert_eq!(group.leave().expect("its status").code(), Some(3));
+        input.expect("a pipe").write_all(b"on\n").expect("it reads");
+        let mut said = String::new();
+        output.expect("a pipe").read_to_string(&mut said).expect("it writes");
+        assert_eq!(said, "on\n");
+    }
+
+    #[test]
+    fn signal_that_a_program_sends_twice_is_one() {
+        let (mut first, began) = (None, Instant::now());
+        let mut second = |kind, ms| is_second(&mut first, kind, began + Duration::from_millis(ms));
+        assert!(!second(Kind::Terminated, 0) && !second(Kind::Terminated, 99));
+        assert!(second(Kind::Terminated, 100), "a person asks again");
+        assert!(second(Kind::Interrupted, 1), "of another kind");
+    }
 
     #[test]
     fn what_blocks_is_left_when_asked_to_stop() {

@@ -184,7 +184,6 @@ pub(super) fn listen_as(ignored_stays: bool) -> Result<Stop> {
     #[expect(clippy::exit, reason = "the second signal ends the process")]
     let listening = stop.listen(ignored_stays, |code| {
         kill_all();
-        wipe();
         tell_lost();
         std::process::exit(i32::from(code))
     });
@@ -192,10 +191,11 @@ pub(super) fn listen_as(ignored_stays: bool) -> Result<Stop> {
     Ok(stop)
 }
 
-/// Warns that unfinished work is lost. Does not wait for a reader of standard error that is stuck.
+/// Warns that unfinished work is lost. Does not wait for a terminal or a reader of standard error that is stuck.
 fn tell_lost() {
     let (told, wait) = sync_channel(1);
     let tell = move || {
+        wipe();
         say(
             "error: ended by a second signal: the step or work under way is lost, what was saved before stays",
         );

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -44,7 +43,9 @@ pub(crate) async fn end(running: Running) -> Vec<CommandRun> {
 
 /// None if the step was over before the command's instant.
 async fn run(command: Command, dir: PathBuf, mut window: WindowWatch) -> Option<CommandRun> {
-    let opened = (*window.wait_for(Option::is_some).await.ok()?)?;
+    // The first change is its start, or the end of a step without one.
+    window.changed().await.ok()?;
+    let opened = (*window.borrow_and_update())?;
     tokio::select! {
         biased;
         () = over(&mut window) => return None,
@@ -74,41 +75,25 @@ fn spawn(words: &[String], output: &Path) -> std::io::Result<Group> {
     super::spawn(process.args(&words[1..]), &File::create(output)?)
 }
 
-/// A group whose leader is not reaped before this is dropped: its number is nobody else's.
-struct WholeGroup(Group);
-
-impl Drop for WholeGroup {
-    fn drop(&mut self) {
-        self.0.signal(Signal::SIGKILL);
-    }
-}
-
 /// Waits for the end of the command and of the step; kills what is left of its group then.
-async fn wait(group: Group, window: &mut WindowWatch) -> Option<i32> {
-    let group = WholeGroup(group);
+async fn wait(mut group: Group, window: &mut WindowWatch) -> Option<i32> {
     let late = async {
         over(window).await;
         tokio::time::sleep(ENDS_WITHIN).await;
     };
     tokio::select! {
-        exit = ended(&group.0) => {
-            over(window).await;
-            return exit;
+        () = ended(&group) => over(window).await,
+        () = late => {
+            group.signal(Signal::SIGTERM);
+            let _ = within(DIES_WITHIN, ended(&group)).await;
         }
-        () = late => group.0.signal(Signal::SIGTERM),
     }
-    within(DIES_WITHIN, ended(&group.0)).await.flatten()
+    group.end().ok()?.code()
 }
 
-/// Waits for the leader's end without taking its status.
-async fn ended(group: &Group) -> Option<i32> {
-    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-    loop {
-        match waitid(Id::Pid(group.pid()), flags).ok()? {
-            WaitStatus::StillAlive => tokio::time::sleep(LOOK_EVERY).await,
-            WaitStatus::Exited(_, code) => return Some(code),
-            _ => return None,
-        }
+async fn ended(group: &Group) {
+    while !group.has_ended() {
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
@@ -127,11 +112,15 @@ mod tests {
         }
     }
 
+    fn runtime() -> tokio::runtime::Runtime {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime")
+    }
+
     /// The window lasts until this file is written.
     fn run_until(commands: Vec<Command>, file: &str) -> (Vec<CommandRun>, tempfile::TempDir) {
         let dir = tempfile::tempdir().expect("a directory");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let ran = runtime.expect("a runtime").block_on(async {
+        let ran = runtime().block_on(async {
             let (sender, window) = watch::channel(None);
             let running = start(commands, dir.path(), &window);
             sender.send_replace(Some(Instant::now()));
@@ -163,6 +152,21 @@ mod tests {
         assert_eq!(text("b.txt"), "later\noops\n");
         assert!(text("d.txt").starts_with("not started"));
         assert!(!dir.path().join("c.txt").exists());
+    }
+
+    #[test]
+    fn commands_of_a_step_without_a_window_do_not_run() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let ran = runtime().block_on(async {
+            let (sender, window) = watch::channel(None);
+            let running = start(vec![shell(0, "echo never", "a.txt")], dir.path(), &window);
+            sender.send_replace(None);
+            let ran = within(Duration::from_mins(1), end(running)).await;
+            drop(sender);
+            ran
+        });
+        assert!(ran.expect("it ends").is_empty());
+        assert!(!dir.path().join("a.txt").exists());
     }
 
     #[test]

@@ -87,16 +87,15 @@ pub(crate) fn run(what: &str, words: &[String], limit: Duration, stop: &Stop) ->
     // A file, not a pipe: a server that the command starts may inherit it and live on.
     let mut output = tempfile::tempfile().map_err(not_started)?;
     let began = Instant::now();
-    let mut group = spawn(Command::new(program).args(arguments), &output).map_err(not_started)?;
+    let group = spawn(Command::new(program).args(arguments), &output).map_err(not_started)?;
     let (_, cut) = wait(&group, began, limit, stop, &mut |_| {}).map_err(not_started)?;
     if cut {
-        group.signal(Signal::SIGKILL);
         stop.check()?;
         return Err(failed(format!("has not ended within {} s", limit.as_secs())).hint(
             "`within` allows it more time; a command that starts a server must not wait for its end",
         ));
     }
-    let status = group.leader.wait().map_err(|e| failed(format!("is lost: {e}")))?;
+    let status = group.leave().map_err(|e| failed(format!("is lost: {e}")))?;
     if status.success() {
         return Ok(());
     }
@@ -210,9 +209,7 @@ fn run_timed(command: &mut Command, output: &File, stop: &Stop, look: Look) -> i
     let (before, began) = (children_usage(), Instant::now());
     let mut group = spawn(command, output)?;
     let (wall, cut) = wait(&group, began, Duration::MAX, stop, look)?;
-    // Its leader is not reaped yet: the group's number is nobody else's.
-    group.signal(Signal::SIGKILL);
-    let status = group.leader.wait()?;
+    let status = group.end()?;
     let status = if cut { INTERRUPTED.to_owned() } else { describe_status(status) };
     Ok((wall, children_usage().since(&before), status))
 }

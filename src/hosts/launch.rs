@@ -95,7 +95,7 @@ impl Wanted {
                 .hint("--host-command names another way to start a program there")
         });
         let mut group = started?;
-        let (errors, name) = (group.leader.stderr.take().expect("it is piped"), host.to_owned());
+        let (errors, name) = (group.stderr.take().expect("it is piped"), host.to_owned());
         spawn("host-errors", move || pass_on(errors, &name))?;
         Ok(group)
     }

@@ -167,9 +167,14 @@ impl Route {
 fn ended_within(state: &Mutex<State>, limit: Duration) -> Option<ExitStatus> {
     let began = Instant::now();
     loop {
-        let status = locked(state).group.as_mut()?.leader.try_wait().ok()?;
-        if status.is_some() || began.elapsed() >= limit {
-            return status;
+        let mut state = locked(state);
+        if state.group.as_ref()?.has_ended() {
+            // Nobody signals it any more: its number may be another's.
+            return state.group.take()?.end().ok();
+        }
+        drop(state);
+        if began.elapsed() >= limit {
+            return None;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -179,7 +184,7 @@ impl Starting {
     /// Starts the process of a host; its greeting is still to come.
     pub(super) fn start(number: u32, host: &str, wanted: &Wanted, stop: &Stop) -> Result<Starting> {
         let mut group = wanted.start(host)?;
-        let (input, output) = (group.leader.stdout.take(), group.leader.stdin.take());
+        let (input, output) = (group.stdout.take(), group.stdin.take());
         let (input, output) = (input.expect("it is piped"), output.expect("it is piped"));
         let of = (number, host.to_owned(), wanted.way(host));
         Starting::lead(of, Some(group), (input, output), stop)

@@ -196,12 +196,23 @@ pub(super) fn disks(text: &str) -> Vec<DiskStat> {
         let numbered = disk.strip_suffix('p').filter(|d| d.ends_with(|c: char| c.is_ascii_digit()));
         disk.len() < name.len() && (there(disk) || numbered.is_some_and(there))
     };
-    let physical = |name: &str| !STACKED.iter().any(|p| name.starts_with(p)) && !partition(name);
+    // Older kernels count at the paths alone.
+    let counts = |name: &String| all.iter().any(|disk| disk.name == *name && disk.reads > 0);
+    let path = |name: &str| disk_behind(name).as_ref().is_some_and(counts);
+    let stacked = |name: &str| STACKED.iter().any(|p| name.starts_with(p));
+    let physical = |name: &str| !stacked(name) && !partition(name) && !path(name);
     all.iter().filter(|disk| physical(&disk.name)).cloned().collect()
 }
 
+/// Names the disk that a path of NVMe's goes to: `nvme0n1` for `nvme0c1n1`. Several may go to one.
+fn disk_behind(path: &str) -> Option<String> {
+    let (subsystem, rest) = path.strip_prefix("nvme")?.split_once('c')?;
+    let (_, disk) = rest.split_once('n')?;
+    Some(format!("nvme{subsystem}n{disk}"))
+}
+
 /// Interfaces of containers, guests and tunnels: their traffic leaves through another one, too.
-const INNER: [&str; 20] = [
+const INNER: [&str; 26] = [
     "lo",
     "veth",
     "docker",
@@ -222,6 +233,12 @@ const INNER: [&str; 20] = [
     "cilium",
     "dummy",
     "ifb",
+    "vxlan",
+    "genev",
+    "gre",
+    "sit",
+    "ip6tnl",
+    "eni",
 ];
 const COMPOSED: [&str; 8] = ["bond", "team", "br", "vlan", "macvlan", "macvtap", "ipvlan", "ovs"];
 
@@ -345,6 +362,9 @@ mod tests {
             (&["eth0.100"], Some(1)),
             (&["eth0", "podman0", "lxdbr0", "lxcbr0", "lxc4f1a", "cilium_host"], Some(1)),
             (&["eth0", "tailscale0", "ztks5abcde"], Some(1)),
+            (&["eth0", "vxlan.calico", "genev_sys_6081", "gretap0", "sit0", "ip6tnl0"], Some(1)),
+            // Amazon's veths of pods.
+            (&["ens5", "eni6a1b2c3d4e5"], Some(1)),
             (&["lo", "bond0"], Some(1)),
             (&["bond0", "br0"], None),
             (&["lo"], Some(0)),
@@ -354,6 +374,18 @@ mod tests {
             let text = format!("Inter-|\n face |bytes\n{text}");
             assert_eq!(traffic(&text), expected.map(|n| [n, n]), "{names:?}");
         }
+    }
+
+    #[test]
+    fn disk_with_several_paths_counts_once() {
+        let line = |name: &str, n: u64| format!("259 0 {name} {n} 0 {n} 0 {n} 0 {n} 0 0 0 0\n");
+        let names = |of_disk: u64| {
+            let paths = line("nvme0c0n1", 4) + &line("nvme0c1n1", 3);
+            let text = paths + &line("nvme0n1", of_disk);
+            disks(&text).into_iter().map(|disk| disk.name).collect::<Vec<String>>()
+        };
+        assert_eq!(names(7), ["nvme0n1"]);
+        assert_eq!(names(0), ["nvme0c0n1", "nvme0c1n1", "nvme0n1"]);
     }
 
     #[test]

@@ -432,12 +432,24 @@ pub(super) fn host_cost(files: Pair) -> Option<HostCost> {
         context_switches: growth(files, "/proc/stat", |text| field(text, "ctxt ")),
         disk_reads: disk(|d| d.reads),
         disk_writes: disk(|d| d.writes),
-        disk_read_s: disk(|d| d.time_reading).map(|ms| ms as f64 / 1e3),
+        disk_read_s: read_ms(files).map(|ms| ms as f64 / 1e3),
         disk_read_bytes: disk(|d| d.sectors_read).map(bytes),
         disk_write_bytes: disk(|d| d.sectors_written).map(bytes),
         net_rx_bytes: net(0),
         net_tx_bytes: net(1),
     })
+}
+
+/// Adds up the milliseconds that the reads of each disk took. A counter has 32 bits: that of a busy disk begins again
+/// at 0 within a day.
+fn read_ms(files: Pair) -> Option<u64> {
+    let [first, last] = files.map(|files| Some(host::disks(files.get("/proc/diskstats")?)));
+    let (first, last) = first.zip(last)?;
+    let took = |now: &DiskStat| {
+        let then = first.iter().find(|disk| disk.name == now.name)?;
+        Some(u64::from((now.time_reading as u32).wrapping_sub(then.time_reading as u32)))
+    };
+    Some(host::sum(last.iter().filter_map(took)))
 }
 
 /// Finds the fastest core in `/proc/cpuinfo`; ARM's has no clocks.
@@ -603,12 +615,12 @@ fn run<'a>(
     command.args(arguments).args(words).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut group = Group::spawn(&mut command).map_err(|e| format!("it cannot be started: {e}"))?;
-    let (out, err) = (drain(group.leader.stdout.take()), drain(group.leader.stderr.take()));
+    let (out, err) = (drain(group.stdout.take()), drain(group.stderr.take()));
     let late = |_| format!("no answer within {} s", limit.as_secs());
     let out = out.recv_timeout(limit).map_err(late)?;
     // The command ends with its output, or is killed when dropped.
     let end = Instant::now() + WORDS;
-    while matches!(group.leader.try_wait(), Ok(None)) && Instant::now() < end {
+    while !group.has_ended() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok((out, err))
@@ -722,6 +734,18 @@ mod tests {
         assert_eq!((host.disk_reads, host.disk_writes), (Some(9), Some(9)));
         assert_eq!((host.disk_read_bytes, host.disk_write_bytes), (Some(9 * 8 * 512), Some(0)));
         assert_eq!((host.net_rx_bytes, host.net_tx_bytes), (Some(0), Some(0)));
+    }
+
+    #[test]
+    fn times_of_reads_add_up_when_one_of_them_goes_over() {
+        let files = |ms: [u64; 2]| {
+            let line = |(name, ms): (&str, u64)| format!("8 0 {name} 1 0 8 {ms} 0 0 0 0 0 0 0\n");
+            let text: String = ["sda", "sdb"].into_iter().zip(ms).map(line).collect();
+            Files::from([("/proc/diskstats".to_owned(), text)])
+        };
+        let (before, after) = (files([u64::from(u32::MAX) - 1, 5]), files([3, 9]));
+        assert_eq!(read_ms([&before, &after]), Some(5 + 4));
+        assert_eq!(read_ms([&before, &Files::new()]), None);
     }
 
     #[test]

@@ -137,7 +137,7 @@ fn start_canned(clients: u32) -> Result<(Group, u16)> {
     command.args(["canned", "--until-eof", "--tables", "1", "--connections", &connections]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut group = Group::spawn(&mut command).map_err(|e| failed(&e))?;
-    let (said, mut line) = (group.leader.stdout.take().expect("it is a pipe"), String::new());
+    let (said, mut line) = (group.stdout.take().expect("it is a pipe"), String::new());
     BufReader::new(said).read_line(&mut line).map_err(|e| failed(&e))?;
     let port = line.trim().parse().map_err(|_| failed(&"it did not start"))?;
     Ok((group, port))
@@ -205,8 +205,18 @@ fn prepare(flag: Option<&Path>) -> Result<PathBuf> {
         Error::usage("there is no place to keep the calibration: HOME is not set")
             .hint("--calibration FILE, or LOADGEN_CALIBRATION")
     })?;
-    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-    made.map_err(|e| keep_error(&path, &e)).map(|()| path)
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let trial = || -> std::io::Result<()> {
+        fs::create_dir_all(dir)?;
+        drop(tempfile::tempfile_in(dir)?);
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
+            // It would be replaced.
+            return Err(std::io::Error::other("it is no regular file"));
+        }
+        Ok(())
+    };
+    trial().map_err(|e| keep_error(&path, &e))?;
+    Ok(path)
 }
 
 fn keep(path: &Path, calibration: &Calibration) -> Result<()> {
@@ -278,6 +288,15 @@ mod tests {
         assert!(read(&path).is_err_and(|why| why.starts_with("it is none")));
         assert!(read(dir.path()).is_err(), "a directory");
         assert!(read(Path::new("/dev/zero")).is_err(), "without an end");
+    }
+
+    #[test]
+    fn place_that_keeps_no_calibration_is_refused_before_the_measurement() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(prepare(Some(&dir.path().join("a/b.json"))).is_ok());
+        for path in [dir.path(), Path::new("/proc/b.json"), Path::new("/dev/null")] {
+            assert!(prepare(Some(path)).is_err(), "{}", path.display());
+        }
     }
 
     #[test]

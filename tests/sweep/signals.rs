@@ -1,5 +1,6 @@
 //! Ending early: signals, and servers that go away.
 
+use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -148,6 +149,31 @@ fn a_signal_before_the_first_answer_ends_at_once() {
     let ended = wait(child, start, &results);
     assert_eq!(ended.code, 130, "{}", ended.stderr);
     assert!(ended.took < Duration::from_mins(1), "{:?}", ended.took);
+}
+
+#[test]
+fn a_signal_ends_the_command_that_reads_the_host_of_the_server() {
+    let server = canned(Vec::new());
+    let port = server.port().to_string();
+    let results = Results::new();
+    let start = Instant::now();
+    let [script, pid] = ["probe", "pid"].map(|name| results.dir().join(name));
+    let at = pid.display();
+    let text = format!("echo $$ >{at}.new; mv {at}.new {at}; exec sleep 1000\n");
+    fs::write(&script, text).expect("written");
+    let probe = format!("sh {}", script.display());
+    let connection = ["-h", "127.0.0.1", "-P", &port, "-u", "x", "--probe", &probe];
+    let child = command(&format!("{LONG} 60s"), &connection, &results).spawn().expect("runs");
+    until("the command's start", || pid.exists());
+    send(&child, Signal::SIGINT);
+    let ended = wait(child, start, &results);
+    assert_eq!(ended.code, 130, "{}", ended.stderr);
+    let pid = fs::read_to_string(&pid).expect("written");
+    // Orphans are waited for by init: until then they are there, and dead.
+    until("the command's end", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    });
 }
 
 #[test]
