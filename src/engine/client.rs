@@ -49,7 +49,7 @@ pub(crate) async fn run(
                 let now = thread.now();
                 // A script's connection was away until after the end.
                 let away = state.offline.get() && now >= thread.ends_at();
-                let lost = || Failure::Lost("no connection until the end".to_owned());
+                let lost = || Failure::lost("no connection until the end");
                 let error = if away { lost().into() } else { error };
                 thread.failed(&state, state.issued.get().unwrap_or(now), now, &error);
                 if away {
@@ -60,6 +60,10 @@ pub(crate) async fn run(
         };
         if let Some(error) = error.as_ref().filter(|error| !is_reconnectable(error)) {
             thread.tell(ThreadEvent::Abort(state.client, error.clone()));
+            return Vec::new();
+        }
+        // A step of `--ops` ends with its last answer, not when a lost server is back.
+        if error.is_some() && client.resumed.is_none() && client.has_begun_all() {
             return Vec::new();
         }
         // First the old connection goes: the server may have none to spare.
@@ -268,9 +272,21 @@ impl<'a> Client<'a> {
     /// Returns whether the connection has done its ops, and others may follow.
     #[inline]
     fn wants_reconnect(&self, now: Ns) -> bool {
-        self.ops_left == 0
-            && now < self.thread.window.get().last
-            && !(self.state.measured.get() && self.quota == Some(0))
+        self.ops_left == 0 && now < self.thread.window.get().last && !self.has_begun_all()
+    }
+
+    /// Returns whether no op of `--ops` is left for it.
+    #[inline]
+    fn has_begun_all(&self) -> bool {
+        match &self.thread.pacing {
+            Some(pacing) => !pacing.may_follow(self.place()),
+            None => self.state.measured.get() && self.quota == Some(0),
+        }
+    }
+
+    /// Returns its place in the thread: threads take the clients in turn.
+    fn place(&self) -> usize {
+        self.state.client as usize / self.thread.job().threads
     }
 
     /// Does what the program does between two ops.
@@ -289,12 +305,11 @@ impl<'a> Client<'a> {
     }
 
     async fn paced(&mut self, pacing: &Pacing) -> Result<NextStep, OpError> {
-        // Threads take the clients in turn.
-        let slot = self.state.client as usize / self.thread.job().threads;
+        let place = self.place();
         if self.resumed.is_some() {
             self.op().await?;
         }
-        while let Some(arrival) = pacing.next(slot, || self.thread.now()).await {
+        while let Some(arrival) = pacing.next(place, || self.thread.now()).await {
             if arrival.measured {
                 self.measure();
             }
@@ -309,7 +324,7 @@ impl<'a> Client<'a> {
             if self.program.has_rest() {
                 now = self.rest().await?;
             }
-            if self.wants_reconnect(now) && pacing.may_follow(slot) {
+            if self.wants_reconnect(now) {
                 return Ok(NextStep::Reconnect);
             }
             if self.program.has_ended() {

@@ -72,7 +72,7 @@ pub(super) async fn reconnect(
     let mut session = LeanSession::open_again(setup.link_of(client), inbox, charset).await?;
     match within(limit, program.reopen(job, &mut session)).await {
         Some(opened) => opened.map(|()| session),
-        None => Err(Failure::Lost(too_slow(limit))),
+        None => Err(Failure::lost(too_slow(limit))),
     }
 }
 

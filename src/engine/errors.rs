@@ -152,9 +152,8 @@ impl OpError {
             OpError::Failure(Failure::Server { sqlstate, message, .. }, _) => {
                 (Some(sqlstate.clone()), message.clone())
             }
-            OpError::Failure(Failure::Lost(what), _)
-            | OpError::Wrong(what)
-            | OpError::Script(_, what) => (None, what.clone()),
+            OpError::Failure(Failure::Lost(loss), _) => (None, loss.why.clone()),
+            OpError::Wrong(what) | OpError::Script(_, what) => (None, what.clone()),
             OpError::Timeout(_) | OpError::Unanswered => (None, self.to_string()),
             OpError::LeftOpen(error) => return error.count(),
         };
@@ -283,7 +282,7 @@ impl Failures {
 /// Makes the error of a step that one client's error ends. `built_in`: the workload is loadgen's own.
 pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_in: bool) -> Error {
     let hints: Vec<&str> = match error {
-        OpError::Failure(Failure::Lost(why), _) => vec![Failure::hint_of_loss(why), RECONNECT],
+        OpError::Failure(Failure::Lost(loss), _) => vec![loss.hint(), RECONNECT],
         OpError::Wrong(_) if built_in => {
             vec!["the tables are not what this workload needs; loadgen prepare makes them"]
         }
@@ -591,7 +590,7 @@ mod tests {
         errors.count(server(1213).count());
         let mut more = Failures::default();
         more.count(server(1213).count());
-        more.count(OpError::from(Failure::Lost("reset".to_owned())).count());
+        more.count(OpError::from(Failure::lost("reset")).count());
         more.count(OpError::Wrong("0 rows".to_owned()).count());
         errors.merge(more);
         let counts = errors.take_errors();
@@ -602,7 +601,7 @@ mod tests {
 
     #[test]
     fn each_policy_does_more_than_the_one_before() {
-        let lost = || OpError::from(Failure::Lost(String::new()));
+        let lost = || OpError::from(Failure::lost(""));
         let goes_on = |error: OpError| {
             [OnError::Abort, OnError::Continue, OnError::Reconnect].map(|on| error.goes_on(on))
         };

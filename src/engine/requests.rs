@@ -25,6 +25,7 @@ const UNPREPARABLE: u16 = 1295;
 const NO_CONNECTION: u16 = 2002;
 const GONE: u16 = 2006;
 const LOST: u16 = 2013;
+const TOO_LARGE: u16 = 2020;
 const NOT_PREPARED: u16 = 2030;
 const NOT_BOUND: u16 = 2031;
 /// The pause between two attempts to open a connection again.
@@ -363,10 +364,15 @@ impl Connections {
             return refused(NOT_BOUND, text);
         }
         params.clear(statement.parameters);
+        let mut fits = true;
         values.each(|place, kind, value| {
-            set_value(params, place, value, kind, statement.handle.is_none());
+            fits = fits && set_value(params, place, value, kind, statement.handle.is_none());
         });
         drop(values);
+        if !fits {
+            self.seen.errors += 1;
+            return refused(TOO_LARGE, "Got packet bigger than 'max_allowed_packet' bytes");
+        }
         let (gone, begun) = (!session.is_usable(), server.now());
         let sent = if let Some(handle) = statement.handle {
             session.execute(handle, params, Want::Rows).await
@@ -486,7 +492,7 @@ impl Connections {
         Box::pin(self.reopen(server, at)).await;
         // Scripts prepare again after a code of a lost connection.
         let failure =
-            if Ignored::is_lost(code) { failure } else { Failure::Lost(failure.to_string()) };
+            if Ignored::is_lost(code) { failure } else { Failure::lost(failure.to_string()) };
         failed(failure, gone, true)
     }
 
@@ -525,8 +531,9 @@ fn pieces_of(sql: &[u8]) -> Vec<Vec<u8>> {
     pieces(&ascii).into_iter().map(piece).collect()
 }
 
-/// Sets a value as its parameter was bound; text has its backslashes doubled where it becomes a literal.
-fn set_value(params: &mut Params, at: usize, value: &Lua, kind: u8, literal: bool) {
+/// Sets a value as its parameter was bound; text has its backslashes doubled where it becomes a literal. Returns
+/// whether there is room for it.
+fn set_value(params: &mut Params, at: usize, value: &Lua, kind: u8, literal: bool) -> bool {
     match value {
         Lua::Integer(number) if kind == b'i' => params.set(at, Value::Int(*number)),
         Lua::Number(number) if kind == b'i' => params.set(at, Value::Int(*number as i64)),
@@ -538,14 +545,21 @@ fn set_value(params: &mut Params, at: usize, value: &Lua, kind: u8, literal: boo
         }
         Lua::Integer(number) => params.set(at, Value::Double((*number as f64).to_bits())),
         Lua::Number(number) => params.set(at, Value::Double(number.to_bits())),
-        Lua::String(text) => params.set_bytes(at, |out| {
-            for byte in &*text.as_bytes() {
-                if literal && *byte == b'\\' {
-                    out.push(b'\\');
-                }
-                out.push(*byte);
+        Lua::String(text) => {
+            let text = text.as_bytes();
+            if !params.has_room(text.len()) {
+                return false;
             }
-        }),
+            params.set_bytes(at, |out| {
+                for byte in &*text {
+                    if literal && *byte == b'\\' {
+                        out.push(b'\\');
+                    }
+                    out.push(*byte);
+                }
+            });
+        }
         _ => {}
     }
+    true
 }

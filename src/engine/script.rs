@@ -200,7 +200,7 @@ impl ScriptProgram {
             Turn::Request(_) => (WaitsFor::Timer, false),
             Turn::Done(_) => (WaitsFor::Nothing, true),
             Turn::Failed(words) => {
-                let none = Failure::Lost(String::new());
+                let none = Failure::lost("");
                 return Err(OpenError::refused(ClientAction::Script(ScriptPart::Run, words), none));
             }
         };

@@ -337,7 +337,7 @@ impl<'a> Running<'a> {
         event.ok_or_else(|| {
             // Nobody knows on which host.
             let action = ClientAction::Script(ScriptPart::Run, script.init_too_long());
-            let none = Failure::Lost(String::new());
+            let none = Failure::lost("");
             self.tell_end(&EndReason::Client(action.clone(), none.clone()));
             let error = OpenError::refused(action, none).error;
             // Nobody knows of which script, either.
@@ -511,7 +511,7 @@ impl<'a> Running<'a> {
                 }
                 if let OpError::Script(part, words) = &error {
                     let action = ClientAction::Script(*part, words.clone());
-                    self.tell_end(&EndReason::Client(action, Failure::Lost(String::new())));
+                    self.tell_end(&EndReason::Client(action, Failure::lost("")));
                 }
                 let setup = Arc::clone(&self.groups[at].setup);
                 let (policy, built_in) = (setup.job.plan.policy, setup.job.plan.workload.built_in);

@@ -235,6 +235,22 @@ fn no_log_in_follows_the_last_op_of_an_open_loop() {
 }
 
 #[test]
+fn lost_connection_is_not_opened_again_after_the_last_op() {
+    let closes = || Script {
+        faults: vec![Fault::new(At::Statement(5), Action::Close)],
+        ..Script::default()
+    };
+    let policy = crate::plan::Policy { on_error: OnError::Reconnect, ..Default::default() };
+    let of_ops = |ops| Plan { policy, ..plan_of("point-select", 1, StopAt::Ops(ops)) };
+    let open = Plan { rates: vec![1000.0], ..of_ops(5) };
+    for (plan, connections) in [(of_ops(5), 1), (open, 1), (of_ops(6), 2)] {
+        let ran = measure(&plan, closes());
+        assert_eq!((ran.step().outcome, ran.errors()), (Outcome::Completed, 1));
+        assert_eq!(ran.counts.connections, connections);
+    }
+}
+
+#[test]
 fn op_that_waits_for_a_log_in_has_that_time_in_its_response_time() {
     let slow = Duration::from_millis(200);
     let script = Script {
@@ -258,13 +274,16 @@ fn op_that_waits_for_a_log_in_has_that_time_in_its_response_time() {
 
 #[test]
 fn error_says_so_when_the_client_has_no_port_left() {
-    let hints = |number: i32| {
-        let lost = mysql_async::Error::from(std::io::Error::from_raw_os_error(number));
-        let error = OpError::from(Failure::from(lost));
-        abort_error(0, &error, OnError::Abort, true).hints().concat()
+    let blames_ports = |lost: Failure| {
+        let hints = abort_error(0, &OpError::from(lost), OnError::Abort, true).hints().concat();
+        hints.contains("TIME_WAIT")
+    };
+    let from = |number: i32| {
+        Failure::from(mysql_async::Error::from(std::io::Error::from_raw_os_error(number)))
     };
     // EADDRNOTAVAIL; ECONNREFUSED.
-    assert_eq!([99, 111].map(|number| hints(number).contains("TIME_WAIT")), [true, false]);
+    assert_eq!([99, 111].map(|number| blames_ports(from(number))), [true, false]);
+    assert!(!blames_ports(Failure::lost("no local port is left, says a server")));
 }
 
 #[test]

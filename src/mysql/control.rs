@@ -17,7 +17,7 @@ pub(crate) async fn rows<const N: usize>(
     session: &mut Session,
     sql: &str,
 ) -> Asked<Vec<[Option<String>; N]>> {
-    let other = |_| Failure::Lost(format!("an answer of other than {N} columns"));
+    let other = |_| Failure::lost(format!("an answer of other than {N} columns"));
     session.query(sql).await?.into_iter().map(|row| row.try_into().map_err(other)).collect()
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn query_single(session: &mut Session, sql: &str) -> Asked<Opti
 /// Reads one number; a server that returns something else cannot be trusted.
 pub(crate) async fn number(session: &mut Session, sql: &str) -> Asked<u64> {
     let number = query_single(session, sql).await?.and_then(|text| text.parse().ok());
-    number.ok_or_else(|| Failure::Lost("an answer that is no number".to_owned()))
+    number.ok_or_else(|| Failure::lost("an answer that is no number"))
 }
 
 /// Reads the session's database, as the server writes its name.

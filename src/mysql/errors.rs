@@ -16,8 +16,6 @@ use crate::terms::ErrorClass;
 pub(super) const MESSAGE_MAX: usize = 2000;
 pub const LOST: &str =
     "did the server end, restart, or close idle connections? its error log tells";
-/// A host has no port left: closed connections keep theirs for a minute.
-const USED_UP: &str = "no local port is left";
 pub(super) const NO_PORT: &str = "a closed connection keeps its local port for a minute (TIME_WAIT): a higher --reconnect-every, a \
      socket (-S) or a wider net.ipv4.ip_local_port_range leaves some; else this host has no address \
      of that family";
@@ -88,7 +86,21 @@ pub enum Failure {
         message: String,
     },
     /// The connection is gone or out of step: the statement's effect is unknown.
-    Lost(String),
+    Lost(Loss),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    pub why: String,
+    /// This host had no port for the connection.
+    no_port: bool,
+}
+
+impl Loss {
+    /// Returns what to look at.
+    pub(crate) fn hint(&self) -> &'static str {
+        if self.no_port { NO_PORT } else { LOST }
+    }
 }
 
 /// The result of a request that only the server or the network can fail.
@@ -104,13 +116,8 @@ pub(crate) fn optional<T>(asked: Asked<T>) -> Asked<Option<T>> {
 }
 
 impl Failure {
-    pub(super) fn lost(why: &str) -> Failure {
-        Failure::Lost(clip(why, MESSAGE_MAX))
-    }
-
-    /// Returns what to look at when it is lost.
-    pub(crate) fn hint_of_loss(why: &str) -> &'static str {
-        if why.starts_with(USED_UP) { NO_PORT } else { LOST }
+    pub fn lost(why: impl Into<String>) -> Failure {
+        Failure::Lost(Loss { why: clip(&why.into(), MESSAGE_MAX), no_port: false })
     }
 
     pub(crate) fn may_pass(&self) -> bool {
@@ -127,7 +134,7 @@ impl fmt::Display for Failure {
             Failure::Server { code, sqlstate, message } => {
                 write!(f, "error {code} ({sqlstate}): {message}")
             }
-            Failure::Lost(what) => write!(f, "connection lost: {what}"),
+            Failure::Lost(loss) => write!(f, "connection lost: {}", loss.why),
         }
     }
 }
@@ -142,14 +149,15 @@ impl From<mysql_async::Error> for Failure {
             },
             // Without the driver's prefix, which comes twice.
             mysql_async::Error::Io(IoError::Io(e)) if e.kind() == ErrorKind::AddrNotAvailable => {
-                Failure::lost(&format!("{USED_UP}: {e}"))
+                let why = clip(&format!("no local port is left: {e}"), MESSAGE_MAX);
+                Failure::Lost(Loss { why, no_port: true })
             }
-            mysql_async::Error::Io(IoError::Io(e)) => Failure::lost(&e.to_string()),
+            mysql_async::Error::Io(IoError::Io(e)) => Failure::lost(e.to_string()),
             // Only a log-in fails like that.
             mysql_async::Error::Driver(DriverError::UnexpectedPacket { .. }) => {
                 Failure::lost("the log-in's answer is no MySQL protocol")
             }
-            other => Failure::lost(&other.to_string()),
+            other => Failure::lost(other.to_string()),
         }
     }
 }
@@ -158,9 +166,7 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         let error = match failure {
             Failure::Server { .. } => Error::failed(failure.to_string()),
-            Failure::Lost(ref why) => {
-                Error::server(failure.to_string()).hint(Failure::hint_of_loss(why))
-            }
+            Failure::Lost(ref loss) => Error::server(failure.to_string()).hint(loss.hint()),
         };
         error.passing(failure.may_pass())
     }

@@ -236,7 +236,7 @@ impl Tables<'_> {
         };
         // An empty table has no largest id.
         let number = text.map_or(Some(0), |text| text.parse::<i128>().ok());
-        let odd = || Failure::Lost(format!("{which} that is no number"));
+        let odd = || Failure::lost(format!("{which} that is no number"));
         number.map(|number| Some(u64::try_from(number).unwrap_or(0))).ok_or_else(odd)
     }
 
@@ -996,7 +996,7 @@ mod findings_tests {
         let said = Failure::Server { code: 1142, sqlstate: "42000".into(), message: "no".into() };
         let refused = ("sbtest1", Tried::Inspect);
         assert!(findings.note_refusal::<()>(Err(said), refused, "db").is_ok());
-        let lost = Failure::Lost("gone".to_owned());
+        let lost = Failure::lost("gone");
         assert_eq!(findings.note_refusal::<()>(Err(lost.clone()), refused, "db"), Err(lost));
         let error = findings.conclude().expect_err("a problem");
         assert_eq!(error.to_string(), "sbtest1: error 1142 (42000): no");

@@ -142,7 +142,8 @@ async fn ask(
     let own = listed.into_iter().flatten().find(|process| process.id as u32 == id);
     let seen_from = own.map_or(String::new(), |process| process.from);
     let mut whereabouts = whereabouts(session, &server.variables, port).await?;
-    let direct = is_same_host(root, &seen_from, port);
+    let forwarded = is_forwarded(root, measured.listener());
+    let direct = is_same_host(root, &seen_from, port) && !forwarded;
     if !direct {
         let own = server.variables.get("port").and_then(|port| port.parse().ok());
         let ports: Vec<u16> = own.into_iter().chain(port).collect();
@@ -152,7 +153,7 @@ async fn ask(
     let (name, version) = (env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let driver = Driver { name, version, capabilities: measured.capabilities() };
     server.host_facts = same_host.then(|| host::facts(root).facts);
-    let late = || Err(Failure::Lost("DO 1 on a connection of its own was not answered".to_owned()));
+    let late = || Err(Failure::lost("DO 1 on a connection of its own was not answered"));
     let rtt_us = within(SILENCE, control::median_us(measured)).await.unwrap_or_else(late)?;
     Ok(Fingerprint { server, driver, same_host, whereabouts, rtt_us })
 }
@@ -231,6 +232,13 @@ fn is_same_host(root: &Path, seen_from: &str, port: Option<u16>) -> bool {
                 && (local.ip() == remote.ip() || remote.ip().to_canonical().is_loopback())
         })
     })
+}
+
+/// Returns whether it is ssh that listens at the socket: the server is behind it, on another host.
+fn is_forwarded(root: &Path, listener: Option<u32>) -> bool {
+    let read = |pid: u32| std::fs::read_to_string(root.join(format!("proc/{pid}/comm"))).ok();
+    // With -R it is sshd, or sshd-session.
+    listener.and_then(read).is_some_and(|name| name.starts_with("ssh"))
 }
 
 /// Finds the server's end of the connection that it sees come from `seen_from`. It listens on one of `ports`.
@@ -486,6 +494,19 @@ mod same_host_tests {
         assert_eq!(find("172.18.0.1:51000", Some(100)), FarEnd::Unknown, "another network");
         assert_eq!(far_end(root.path(), gateway, &[3307], Some(100)), FarEnd::Unknown);
         assert_eq!(find("localhost", Some(100)), FarEnd::Unknown, "a socket");
+    }
+
+    #[test]
+    fn socket_that_ssh_forwards_leads_to_another_host() {
+        let root = tempfile::tempdir().expect("a directory");
+        for (pid, name) in [(7, "ssh"), (8, "sshd-session"), (9, "mariadbd")] {
+            let dir = root.path().join(format!("proc/{pid}"));
+            std::fs::create_dir_all(&dir).expect("directories");
+            std::fs::write(dir.join("comm"), format!("{name}\n")).expect("a file");
+        }
+        let pids = [Some(7), Some(8), Some(9), Some(10), None];
+        let forwarded = pids.map(|pid| is_forwarded(root.path(), pid));
+        assert_eq!(forwarded, [true, true, false, false, false]);
     }
 
     #[test]

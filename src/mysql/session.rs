@@ -16,7 +16,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error as Driver, IoError, Row, Value};
 
 use super::errors::optional;
-pub use super::errors::{Asked, Failure, LOST};
+pub use super::errors::{Asked, Failure, LOST, Loss};
 use super::options::{ConnectOptions, Ssl, SslMode};
 use super::relay::{self, Relay};
 pub use super::target::ServerLink;
@@ -176,7 +176,7 @@ impl Session {
     async fn set_up_session(mut self, link: &ServerLink, charset: Option<&str>) -> Asked<Session> {
         let late = || format!("the server has not answered within {}", units::duration(SILENCE));
         let set_up = within(SILENCE, self.set_up()).await;
-        set_up.unwrap_or_else(|| Err(Failure::Lost(late())))?;
+        set_up.unwrap_or_else(|| Err(Failure::lost(late())))?;
         set_names(link, charset, async |sql| self.execute(sql).await).await?;
         Ok(self)
     }
@@ -219,7 +219,7 @@ impl Session {
         self.read(sql, take).await?;
         if bytes > ANSWER_MAX {
             self.waiting = true;
-            return Err(Failure::Lost(format!("an answer of more than {} MiB", ANSWER_MAX >> 20)));
+            return Err(Failure::lost(format!("an answer of more than {} MiB", ANSWER_MAX >> 20)));
         }
         Ok(rows)
     }
@@ -522,7 +522,7 @@ mod tests {
         let link = ServerLink::to(ConnectOptions { address, ..target }, &Stop::default()).unwrap();
         let lost = run(Session::open_again(&link, None)).err();
         let said = "the log-in's answer is no MySQL protocol";
-        assert_eq!(lost, Some(Failure::Lost(said.to_owned())));
+        assert_eq!(lost, Some(Failure::lost(said)));
         server.join().unwrap();
     }
 }

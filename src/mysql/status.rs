@@ -111,13 +111,15 @@ pub fn delta(first: &Reading, last: &Reading, window_start: Instant) -> Status {
     };
     let from_start = |at: Instant| seconds_from(window_start, at);
     let gauge = |name: &&str| Some(((*name).to_owned().into(), *last.values.get(*name)?));
+    // A restarted server counts from 0: a difference tells nothing, also where it is positive.
+    let inside = first.innodb.as_ref().zip(last.innodb.as_ref()).filter(|_| restarted.is_none());
     Status {
         first_s: from_start(first_at),
         last_s: from_start(last.at),
         restarted_s: restarted.map(|ago| from_start(last.at) - ago.as_secs_f64()),
         deltas: last.values.iter().filter_map(delta).collect(),
         gauges: GAUGES.iter().filter_map(gauge).collect(),
-        innodb: first.innodb.as_ref().zip(last.innodb.as_ref()).and_then(|(a, b)| b.since(a)),
+        innodb: inside.and_then(|(first, last)| last.since(first)),
     }
 }
 
@@ -345,6 +347,15 @@ mod status_tests {
         assert_eq!(delta(&counting, &fewer, start).restarted_s, Some(0.0), "as soon as it ran");
         assert_eq!(delta(&first, &at(30, "5030", "1200"), start).restarted_s, None);
         assert_eq!(delta(&young, &at(30, "32", "1200"), start).restarted_s, None, "it rounds down");
+        let with_searches = |reading: Reading, searches: f64| {
+            let values = BTreeMap::from([("hash_searches", searches)]);
+            Reading { innodb: Some(Inside { source: "metrics", values }), ..reading }
+        };
+        let few = with_searches(first.clone(), 1.0);
+        let innodb =
+            |uptime: &str| delta(&few, &with_searches(at(30, uptime, "1200"), 9.0), start).innodb;
+        assert_eq!(innodb("12"), None);
+        assert_eq!(innodb("5030").map(|it| it.deltas["hash_searches"]), Some(8));
         // FLUSH STATUS resets counters, and not the server's age.
         let flushed = delta(&first, &at(30, "5030", "10"), start);
         assert_eq!((flushed.restarted_s, flushed.deltas["Questions"]), (None, -890));

@@ -204,14 +204,14 @@ pub(super) async fn set_names<T>(
     let (sql, limit) = (format!("SET NAMES {}", quoted_text(charset)), link.target.connect_timeout);
     let late = || format!("SET NAMES was not answered within {}", units::duration(limit));
     let set = within(limit, run(&sql)).await;
-    set.unwrap_or_else(|| Err(Failure::Lost(late()))).map(|_| ())
+    set.unwrap_or_else(|| Err(Failure::lost(late()))).map(|_| ())
 }
 
 /// Refuses a session that broke or has an unread answer: the next answer would be that one.
 #[inline]
 pub(super) fn begin_request(waiting: &mut bool) -> Asked<()> {
     if std::mem::replace(waiting, true) {
-        return Err(Failure::Lost("the answer before was given up on".to_owned()));
+        return Err(Failure::lost("the answer before was given up on"));
     }
     Ok(())
 }
@@ -221,7 +221,7 @@ pub(crate) fn connect_error(address: &Address, failure: &Failure) -> String {
     const IN_PROGRESS: u8 = 115;
     let why = match failure {
         Failure::Server { code, message, .. } => return format!("{code}: {message}"),
-        Failure::Lost(why) => why,
+        Failure::Lost(loss) => &loss.why,
     };
     let number = why.rsplit_once("(os error ").and_then(|(_, rest)| rest.strip_suffix(')'));
     match (address, number) {

@@ -152,7 +152,7 @@ mod tests {
         ] {
             let socket = socket.map_or_else(String::new, |path| format!("--mysql-socket={path}"));
             let asked = usual_with(&format!("--mysql-host={host} {socket}"));
-            let found = lines(&asked, &ClientAction::Connect, &Failure::Lost(why.to_owned()));
+            let found = lines(&asked, &ClientAction::Connect, &Failure::lost(why));
             assert_eq!(found[..2], expected);
             assert_eq!(
                 found[2],
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn lost_connection_has_the_client_librarys_number_when_a_statement_was_sent() {
-        let lost = Failure::Lost("the server closed the connection".to_owned());
+        let lost = Failure::lost("the server closed the connection");
         let found = lines(&usual(), &ClientAction::Query("COMMIT".to_owned()), &lost);
         assert_eq!(
             found[0],

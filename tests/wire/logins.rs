@@ -348,7 +348,9 @@ fn a_session_is_told_of_a_shutdown_and_opens_again_when_the_server_is_back() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 let said = way.seen();
                 match session.run_text("SELECT 1").await {
-                    Err(Failure::Lost(why)) => assert_eq!(why, "the server closed the connection"),
+                    Err(Failure::Lost(loss)) => {
+                        assert_eq!(loss.why, "the server closed the connection");
+                    }
                     Err(Failure::Server { code, .. }) => {
                         assert!(matches!(code, 1053 | 1927), "{code}");
                     }

@@ -54,7 +54,7 @@ fn nothing_is_sent_when_the_server_has_ended_the_session_before() {
                 if tells && !kills {
                     assert_eq!(code(&outcome), Some(4031), "{outcome:?}");
                 } else {
-                    assert_eq!(outcome, Err(Failure::Lost(ENDED.to_owned())));
+                    assert_eq!(outcome, Err(Failure::lost(ENDED)));
                 }
                 assert_eq!(way.seen(), said, "it was sent all the same");
                 assert!(!session.is_usable());

@@ -311,9 +311,9 @@ async fn prepared(session: &mut LeanSession, seen: &Seen) -> Result<(), Failure>
 fn told(failure: &Failure, seen: &Seen, shown: &mut Vec<String>) {
     match failure {
         Failure::Server { .. } => seen.reach(State::ServerError),
-        Failure::Lost(why) => {
+        Failure::Lost(loss) => {
             seen.reach(State::Lost);
-            if why.to_ascii_lowercase().contains("infile") {
+            if loss.why.to_ascii_lowercase().contains("infile") {
                 seen.reach(State::InfileRefused);
             }
         }

@@ -127,6 +127,16 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
     Ok(Resolved { target, warnings, wants_prompt })
 }
 
+impl ConnectionArgs {
+    /// Reads the password of a descriptor, which comes once, for those who resolve the flags again.
+    pub(crate) fn with_password(mut self, env: &Env) -> Result<ConnectionArgs> {
+        if let Some(fd) = self.password_fd.take() {
+            self.password = Some(Some((env.read_fd)(fd)?));
+        }
+        Ok(self)
+    }
+}
+
 /// The origin of a value, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strength {
@@ -163,10 +173,7 @@ fn is_known(key: &str) -> bool {
 
 impl Inputs {
     fn from_flags(args: &ConnectionArgs, env: &Env) -> Result<Inputs> {
-        let mut values = args.clone();
-        if let Some(fd) = args.password_fd {
-            values.password = Some(Some((env.read_fd)(fd)?));
-        }
+        let values = args.clone().with_password(env)?;
         let given = [
             ("host", values.host.is_some()),
             ("port", values.port.is_some()),
@@ -1112,6 +1119,10 @@ mod tests {
         assert_eq!(password("-p", &env()), (String::new(), true));
         assert_eq!(password("--password=", &env()), (String::new(), false));
         assert_eq!(password("--password-fd 7", &env()), ("from-7".into(), false));
+        let once = args("--password-fd 7").with_password(&env()).expect("a password");
+        let gone = Env { read_fd: Box::new(|_| Err(Error::usage("it came before"))), ..env() };
+        let again = resolve(&once, &gone).expect("it is known").target.password;
+        assert_eq!(again.expose(), "from-7");
         assert_eq!(password("--url mysql://u:a%40b@h/ -p", &env()), (String::new(), true));
         assert_eq!(password("--url mysql://u:a%40b@h/", &env()), ("a@b".into(), false));
         assert_eq!(password("", &world(&[], ASKS, &[])), (String::new(), true));

@@ -161,7 +161,7 @@ impl Decoder {
             if let Err(why) = self.packet(head, length) {
                 let first = head.first().map_or("none".to_owned(), |first| format!("{first:02x}"));
                 let (state, expected) = (self.state, self.number);
-                return Err(Failure::Lost(format!(
+                return Err(Failure::lost(format!(
                     "{why}: packet {number} ({expected} expected) of {length} bytes, first byte \
                      {first}, state {state:?}"
                 )));
@@ -636,7 +636,7 @@ mod tests {
 
     fn lost<T: std::fmt::Debug>(taken: Asked<T>) -> String {
         match taken {
-            Err(Failure::Lost(why)) => why,
+            Err(Failure::Lost(loss)) => loss.why,
             other => panic!("{other:?}"),
         }
     }

@@ -9,6 +9,8 @@ use mysql_common::proto::codec::packet_to_chunks;
 pub const PACKET_MAX: usize = (1 << 24) - 1;
 /// A packet's length (3 bytes) and its number (1).
 pub(super) const HEADER: usize = 4;
+/// The largest `max_allowed_packet`.
+const BYTES_MAX: usize = 1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
@@ -48,6 +50,11 @@ impl Params {
 
     pub fn set(&mut self, at: usize, value: Value) {
         self.values[at] = value;
+    }
+
+    /// Returns whether a packet that a server takes holds this many bytes more.
+    pub fn has_room(&self, more: usize) -> bool {
+        self.bytes.len().saturating_add(more) <= BYTES_MAX
     }
 
     pub fn set_bytes(&mut self, at: usize, write: impl FnOnce(&mut Vec<u8>)) {
@@ -148,6 +155,17 @@ mod tests {
             any::<f64>().prop_map(Theirs::Double),
             (any::<u8>(), length).prop_map(|(byte, length)| Theirs::Bytes(vec![byte; length])),
         ]
+    }
+
+    #[test]
+    fn parameters_have_room_for_as_much_as_a_server_takes() {
+        let mut params = Params::default();
+        params.clear(1);
+        params.set_bytes(0, |out| out.push(7));
+        assert_eq!(
+            [BYTES_MAX - 1, BYTES_MAX, usize::MAX].map(|more| params.has_room(more)),
+            [true, false, false]
+        );
     }
 
     fn set(params: &mut Params, at: usize, value: &Theirs) {

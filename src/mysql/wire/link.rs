@@ -14,6 +14,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use mysql_common::constants::Command;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -101,6 +103,11 @@ impl LeanSession {
 
     pub fn capabilities(&self) -> Vec<String> {
         self.decoder.deprecate_eof.then(|| "deprecate_eof".to_owned()).into_iter().collect()
+    }
+
+    /// Returns the process that listens at the server's local socket, where this one sees it.
+    pub(crate) fn listener(&self) -> Option<u32> {
+        self.stream.listener()
     }
 
     pub fn is_usable(&self) -> bool {
@@ -198,7 +205,7 @@ impl LeanSession {
             self.stream.write_all(&self.out).await?;
             self.stream.flush().await
         };
-        written.await.map_err(|error| Failure::lost(&error.to_string()))?;
+        written.await.map_err(|error| Failure::lost(error.to_string()))?;
         self.sent = self.out.len();
         self.waiting = false;
         Ok(())
@@ -255,7 +262,7 @@ impl LeanSession {
         }
         match self.decoder.outcome() {
             Some(Err(error)) => Err(error),
-            _ => Err(Failure::Lost("the server sent an answer that nobody asked for".to_owned())),
+            _ => Err(Failure::lost("the server sent an answer that nobody asked for")),
         }
     }
 
@@ -266,7 +273,7 @@ impl LeanSession {
         // Shorter than the inbox: at most the head of a packet.
         buffer.put_slice(&self.rest);
         if let Err(e) = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer)) {
-            return Poll::Ready(Err(Failure::lost(&e.to_string())));
+            return Poll::Ready(Err(Failure::lost(e.to_string())));
         }
         let bytes = buffer.filled();
         if bytes.len() == self.rest.len() {
@@ -282,6 +289,9 @@ impl LeanSession {
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
     /// Returns whether bytes, or the end, have come already. No system call.
     fn is_readable(&self) -> bool;
+
+    /// Returns the process that listens at a local socket.
+    fn listener(&self) -> Option<u32>;
 }
 
 impl Stream for TcpStream {
@@ -289,11 +299,21 @@ impl Stream for TcpStream {
     fn is_readable(&self) -> bool {
         self.try_io(Interest::READABLE, || Ok(())).is_ok()
     }
+
+    fn listener(&self) -> Option<u32> {
+        let pid = getsockopt(self, PeerCredentials).ok()?.pid();
+        // It is 0 over TCP, and where it is outside of this container.
+        u32::try_from(pid).ok().filter(|pid| *pid > 0)
+    }
 }
 
 impl Stream for TlsStream<TcpStream> {
     fn is_readable(&self) -> bool {
         self.get_ref().0.is_readable()
+    }
+
+    fn listener(&self) -> Option<u32> {
+        self.get_ref().0.listener()
     }
 }
 
@@ -301,6 +321,10 @@ impl Stream for TlsStream<TcpStream> {
 impl Stream for tokio::io::Empty {
     fn is_readable(&self) -> bool {
         false
+    }
+
+    fn listener(&self) -> Option<u32> {
+        None
     }
 }
 
@@ -397,4 +421,30 @@ async fn send(
     *next = frame::end(&mut packet, *next);
     stream.write_all(&packet).await?;
     stream.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    #[test]
+    fn listener_is_known_of_a_local_socket_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("server.sock");
+        let _socket = UnixListener::bind(&path).expect("a socket");
+        let tcp = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = tcp.local_addr().expect("bound").port();
+        let host = "127.0.0.1".to_owned();
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let addresses = [Address::Socket(path), Address::Tcp { host, port }];
+        let found = addresses.map(|address| {
+            runtime.block_on(async { dial(&address).await.expect("a connection").listener() })
+        });
+        assert_eq!(found, [Some(std::process::id()), None]);
+    }
 }
