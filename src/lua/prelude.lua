@@ -134,15 +134,16 @@ end
 -- Raises the error that a connection has; level is that of the script's call.
 local function raise(con, sql, level)
   local env = con.env
-  local description = { connection = con, query = sql, sql_errno = con.sql_errno, sql_state = con.sql_state,
-    sql_errmsg = con.sql_errmsg }
+  -- A statement of the hook's replaces them.
+  local errno, state, message = con.sql_errno, con.sql_state, con.sql_errmsg
+  local description = { connection = con, query = sql, sql_errno = errno, sql_state = state, sql_errmsg = message }
   env.errdesc = description
   local hook = env.sysbench.hooks.sql_error_ignorable
   if con.error == ERROR.IGNORABLE or (type(hook) == "function" and hook(description)) then
     description.errcode = RESTART_EVENT
     error(description, level)
   end
-  error(format("SQL error, errno = %d, state = '%s': %s", con.sql_errno, con.sql_state, con.sql_errmsg), level)
+  error(format("SQL error, errno = %d, state = '%s': %s", errno, state, message), level)
 end
 
 -- Stands for a result without columns: as in sysbench it equals nil and is true.
@@ -570,9 +571,10 @@ end
 
 local function resume(co, ...) return pass_up(co, coroutine.resume(co, ...)) end
 
+-- As in LuaJIT, an error begins with the place of the call. This is the tail call of wrap's function, which is no level.
 local function unwrap(ok, ...)
   if ok then return ... end
-  error((...), 0)
+  error((...), 2)
 end
 
 local co = setmetatable({
@@ -626,6 +628,14 @@ local os_proxy = setmetatable({
     local seconds = line and line:match("^%s*sleep%s+([%d.]+)%s*$")
     if seconds then return sleep(tonumber(seconds)) end
     return os.execute(line)
+  end,
+  exit = function(code, ...)
+    -- Results and gates come after a measured script: they would be lost, maybe with status 0.
+    if settings.native then
+      error(format("os.exit(%s): a measured script cannot end loadgen; event() ends its client with true",
+        code == nil and "" or tostring(code)), 2)
+    end
+    return os.exit(code, ...)
   end,
 }, { __index = os })
 

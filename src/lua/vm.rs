@@ -648,7 +648,13 @@ fn compile(
     text: &LuaString,
 ) -> (Option<Function>, Option<String>) {
     let bytes = text.as_bytes();
-    files.borrow_mut().push((path.clone(), bytes.to_vec()));
+    let name = match &*path {
+        // In the words of Lua.
+        "-" => "=stdin".to_owned(),
+        own if own.starts_with('=') => own.to_owned(),
+        file => format!("@{file}"),
+    };
+    files.borrow_mut().push((path, bytes.to_vec()));
     let unmarked = bytes.strip_prefix(UTF8_MARK).unwrap_or(&bytes);
     // The first line may name the program that runs the file.
     let skipped = if unmarked.first() == Some(&b'#') {
@@ -658,7 +664,6 @@ fn compile(
     };
     let own = &unmarked[skipped..];
     let code = [b"return function(...) ", own, b"\nend"].concat();
-    let name = if path.starts_with('=') { path } else { format!("@{path}") };
     let load = |code: &[u8]| lua.load(code).set_name(&*name).into_function();
     match load(&code) {
         Ok(function) => (Some(function), None),
@@ -682,6 +687,7 @@ fn set_settings(lua: &Lua, settings: &Table, script: &Script) -> mlua::Result<()
     settings.set("stock_path", &*script.stock_path)?;
     settings.set("server", &*script.server)?;
     settings.set("fault", script.fault.as_deref())?;
+    settings.set("native", script.is_native)?;
     let options = lua.create_table()?;
     for (name, value) in &script.options {
         match value {
@@ -758,6 +764,40 @@ mod tests {
         let mut state = vm.state(0).expect("a state");
         state.begin(Entry::Chunk).expect("it begins");
         assert_eq!(next_query(&mut state).as_deref().map(str::len), Some(512 * 1024 - 1));
+    }
+
+    #[test]
+    fn error_keeps_its_words_when_the_hook_asks_the_server() {
+        let text = "local con = sysbench.sql.driver():connect()
+            function sysbench.hooks.sql_error_ignorable() con:query('ROLLBACK') end
+            con:query('SELEC 1')";
+        let vm = vm_of(text);
+        let mut state = vm.state(0).expect("a state");
+        state.begin(Entry::Chunk).expect("it begins");
+        assert_eq!(next_query(&mut state).as_deref(), Some("SELEC 1"));
+        let (code, text) = (1064, "no syntax".to_owned());
+        let failed = Reply::Failed { code, state: "42000".to_owned(), text, listed: false };
+        let turn = state.resume(failed);
+        assert!(matches!(turn, Turn::Request(Request::Query(..))), "{turn:?}");
+        let turn = state.resume(Reply::Answer { columns: 0, rows: 0 });
+        let Turn::Failed(words) = turn else { panic!("{turn:?}") };
+        assert_eq!(words, "stdin:3: SQL error, errno = 1064, state = '42000': no syntax");
+    }
+
+    #[test]
+    fn os_exit_is_an_error_when_results_come_after_the_script() {
+        let script = Script { is_native: true, ..Script::of_text("\nos.exit(3)") };
+        let vm = Vm::new(&Arc::new(script), 1, Box::new(drop)).expect("a VM");
+        let turn = run(&vm);
+        let Turn::Failed(words) = turn else { panic!("{turn:?}") };
+        assert!(words.starts_with("stdin:2: os.exit(3): "), "{words}");
+    }
+
+    #[test]
+    fn error_of_a_wrapped_coroutine_begins_with_the_place_of_its_call() {
+        let turn = run(&vm_of("local f = coroutine.wrap(function() error('no') end)\nf()"));
+        let Turn::Failed(words) = turn else { panic!("{turn:?}") };
+        assert_eq!(words, "stdin:2: stdin:1: no");
     }
 
     #[test]

@@ -401,7 +401,7 @@ impl<'a> Arguments<'a> {
         let checkpoints = self.values.list("report-checkpoints");
         // The first that is wrong or too many ends it.
         let mut read = checkpoints.iter().take(CHECKPOINTS_MAX + 1);
-        if let Some(item) = read.find(|item| item.parse::<u32>().is_err()) {
+        if let Some(item) = read.find(|item| item.trim_start().parse::<u32>().is_err()) {
             return Err(invalid("report-checkpoints", &format!("'{item}'")));
         }
         let defined = format!("up to {CHECKPOINTS_MAX} can be defined");
@@ -574,12 +574,13 @@ impl<'a> Arguments<'a> {
 
     fn ignored_errors(&mut self) -> Ignored {
         let items = self.values.list("mysql-ignore-errors");
-        let odd = items.iter().filter(|item| **item != "all" && item.parse::<u16>().is_err());
+        let is_code = |item: &str| item.trim().parse::<u16>().is_ok();
+        let odd = items.iter().filter(|item| **item != "all" && !is_code(item));
         let note = |item| {
             format!("--mysql-ignore-errors: '{item}' is not an error number, and has no effect")
         };
         self.notes.extend(odd.map(note));
-        let codes = items.iter().filter_map(|item| item.parse().ok()).collect();
+        let codes = items.iter().filter_map(|item| item.trim().parse().ok()).collect();
         if items.contains(&"all") { Ignored::All } else { Ignored::Codes(codes) }
     }
 

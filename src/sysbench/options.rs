@@ -286,7 +286,7 @@ impl OptionValues {
     /// Returns the seconds of reports since the start, ascending.
     pub(super) fn checkpoints(&self) -> Vec<u32> {
         let items = self.list("report-checkpoints").into_iter();
-        let mut all: Vec<u32> = items.filter_map(|item| item.parse().ok()).collect();
+        let mut all: Vec<u32> = items.filter_map(|item| item.trim_start().parse().ok()).collect();
         all.sort_unstable();
         all
     }

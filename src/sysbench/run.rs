@@ -35,6 +35,8 @@ struct RunEnd {
 const QUEUE_FULL: &str = "The event queue is full. This means the worker threads are unable to keep \
                           up with the specified event generation rate";
 const SECOND: Ns = 1_000_000_000;
+/// The exit status after a forced shutdown.
+pub(super) const FORCED: Ended = 2;
 
 /// Runs a test, or a script with the hooks that it has.
 pub(super) async fn run(
@@ -276,7 +278,7 @@ impl Report<'_> {
                 }
                 error.kind().exit_code()
             }
-            _ if forced => 2,
+            _ if forced => FORCED,
             _ => 0,
         }
     }

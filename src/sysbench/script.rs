@@ -220,7 +220,8 @@ async fn run_events(
     if let Some(last) = hooks.last.take() {
         program.run(main, Entry::Hook(CUMULATIVE, &last)).await;
     }
-    if hooks.has_started.get() && main.state.has("done")? {
+    // sysbench ends at once after a forced shutdown.
+    if status != run::FORCED && hooks.has_started.get() && main.state.has("done")? {
         return Ok(status.max(program.run(main, Entry::Call("done")).await));
     }
     Ok(status)
@@ -418,7 +419,9 @@ pub(super) fn script_options(
     for (name, value) in &call.given {
         let wrong = || invalid_option(name, value.as_deref());
         let option = declared.iter().find(|option| is(option, name)).ok_or_else(wrong)?;
-        if !state.validates(&option.name, value.as_deref().unwrap_or_default())? {
+        // Without a value a switch is on; an empty one is none.
+        let is_empty = option.kind == BOOL && value.as_deref() == Some("");
+        if is_empty || !state.validates(&option.name, value.as_deref().unwrap_or_default())? {
             return Err(wrong());
         }
     }
@@ -460,17 +463,43 @@ fn read_value(
 }
 
 fn split_list(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+    text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
-/// Parses a size with K, M, G or T.
+/// Parses digits, and K, M, G or T behind them; as in sysbench, all else is 0.
 fn size(text: &str) -> f64 {
-    let unit = match text.trim_end().chars().last() {
-        Some('k' | 'K') => 10,
-        Some('m' | 'M') => 20,
-        Some('g' | 'G') => 30,
-        Some('t' | 'T') => 40,
-        _ => 0,
+    let (digits, unit) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+    let power = match unit.bytes().next() {
+        None => 0,
+        Some(b'k' | b'K') => 10,
+        Some(b'm' | b'M') => 20,
+        Some(b'g' | b'G') => 30,
+        Some(b't' | b'T') => 40,
+        Some(_) => return 0.0,
     };
-    leading_number(text) * f64::from(unit).exp2()
+    leading_number(digits) * f64::from(power).exp2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_a_scripts_options_are_read_as_sysbench_reads_them() {
+        for (text, expected) in [
+            ("8", 8),
+            ("5k", 5120),
+            ("5KB", 5120),
+            ("1T", 1 << 40),
+            ("", 0),
+            ("K", 0),
+            ("1.5G", 0),
+            ("-3", 0),
+            (" 8", 0),
+            ("8b", 0),
+        ] {
+            assert_eq!(size(text) as u64, expected, "{text}");
+        }
+        assert_eq!(split_list(",a, b,,"), ["a", " b"]);
+    }
 }

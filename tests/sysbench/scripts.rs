@@ -276,7 +276,7 @@ const COMPARED: [(&str, &[&str]); 11] = [
     ),
     (
         "sysbench.cmdline.options = { a_b = { 'd', false } }",
-        &["--a-b=5 prepare", "--a_b=5 prepare"],
+        &["--a-b=5 prepare", "--a_b=5 prepare", "--a-b= prepare", "--a-b prepare"],
     ),
     // What is printed, and the lines of failures, in their order.
     (
@@ -319,6 +319,18 @@ fn report_has_no_sql_statistics_until_a_driver_is_asked_for() {
         assert_eq!(ours.stdout.contains("SQL statistics:"), has_driver, "{rest}");
         // No server was asked, and none was the limit.
         assert_eq!(ours.stderr, "", "{rest}");
+    }
+}
+
+#[test]
+fn done_is_not_called_after_a_forced_shutdown() {
+    let text = "ffi.cdef 'int usleep(unsigned int);' function event() ffi.C.usleep(9000000) end \
+                function done() print('done') end";
+    for place in [Program::Ours, Program::Theirs].map(with_scripts) {
+        fs::write(place.dir().join("case.lua"), text).expect("written");
+        let ended = place.run("./case.lua --time=1 --forced-shutdown=1 run");
+        assert_eq!(ended.status, 2, "{}{}", ended.stdout, ended.stderr);
+        assert!(!ended.stdout.lines().any(|line| line == "done"), "{}", ended.stdout);
     }
 }
 

@@ -378,6 +378,17 @@ fn checkpoints_are_refused_when_there_are_more_than_sysbench_takes() {
 }
 
 #[test]
+fn numbers_of_a_list_are_read_when_blanks_precede_them() {
+    let lists = ["--mysql-ignore-errors=1213, 1020", "--report-checkpoints=1, 2"];
+    let args: Vec<OsString> =
+        lists.into_iter().chain(RUN.split_whitespace()).map(OsString::from).collect();
+    let Ok(Parsed::Settings(settings)) = parse(&args, &nothing) else { panic!("it is taken") };
+    assert!(settings.notes.is_empty(), "{:?}", settings.notes);
+    assert_eq!(format!("{:?}", settings.ignored), "Codes([1213, 1020])");
+    assert_eq!(settings.values.checkpoints(), [1, 2]);
+}
+
+#[test]
 fn lines_that_sysbench_writes_itself_are_kept_when_it_would_go_on() {
     let opening = settings(&format!("--num-threads=2 --max-time=0 {RUN}")).opening;
     let warning = "WARNING: --num-threads is deprecated, use --threads instead\n";
