@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
+use super::workload::check_notes;
 use crate::error::Result;
 use crate::plan::defaults;
 use crate::plan::value::{self, RowCount, TableCount};
@@ -69,6 +70,7 @@ pub(crate) struct ImportArgs {
 
 pub(super) fn import(args: ImportArgs) -> Result<()> {
     let Printed::Sysbench = args.program;
+    check_notes(&args.notes)?;
     let options = Imported {
         label: args.label.or_else(|| args.server_version.clone()).unwrap_or_default(),
         workload: args.workload.unwrap_or_default(),

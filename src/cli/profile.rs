@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::scripts::ScriptReader;
 use super::shared::{ClientArgs, DisplayArgs, listen, summary_paths};
 use crate::error::{Error, Result, line};
-use crate::mysql::ConnectionArgs;
+use crate::mysql::{ConnectionArgs, Env};
 use crate::plan::experiment::{Overrides, program};
 use crate::plan::profile::shipped::{SHIPPED, Shipped};
 use crate::plan::units::parse_percent;
@@ -13,6 +13,7 @@ use crate::plan::value;
 use crate::report::{Metric, Question};
 use crate::run::recheck::{self, Recheck};
 use crate::run::{print_data, profile};
+use crate::stop::{Stop, unless_stopped};
 
 const PROFILE: &str = r#"
   name = "ab"
@@ -72,10 +73,20 @@ pub(crate) struct RunArgs {
 pub(super) fn run(args: RunArgs) -> Result<()> {
     let RunArgs { profile, overrides, list, seed, clients, display, label, connection } = args;
     let stop = &listen()?;
+    let connection = with_password(connection, stop)?;
     let invocation = clients.invocation(&display, stop, overrides.out.clone())?;
     let source =
         profile::Source { profile, connection, label, scripts: &ScriptReader { database: None } };
     profile::run(source, overrides, seed, list, invocation)
+}
+
+/// Reads the password where a descriptor has it: a profile's server is looked for more than once.
+fn with_password(
+    connection: Option<ConnectionArgs>,
+    stop: &Stop,
+) -> Result<Option<ConnectionArgs>> {
+    let Some(args) = connection else { return Ok(None) };
+    unless_stopped(stop, move || args.with_password(&Env::real())).map(Some)
 }
 
 #[derive(clap::Args, Debug, Clone)]
@@ -189,7 +200,7 @@ pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
         connection,
         ..
     } = args;
-    let paths = summary_paths(paths)?;
+    let (paths, connection) = (summary_paths(paths)?, with_password(connection, stop)?);
     let question = Question { metric, floor, repeats_max: args.max_repeats, ..Question::default() };
     let source =
         profile::Source { profile, connection, label, scripts: &ScriptReader { database: None } };

@@ -95,6 +95,19 @@ fn option(text: &str) -> Result<(String, Option<String>), String> {
 const LISTS: &str = "binlog-do-db binlog-ignore-db early-plugin-load loose-plugin-load-add \
     performance-schema-instrument plugin-load-add replicate-";
 
+/// Refuses a note with two values: the summaries keep one of each name.
+pub(super) fn check_notes(notes: &[(String, String)]) -> Result<()> {
+    let mut known = BTreeMap::new();
+    for (key, value) in notes {
+        let other = known.insert(key, value).filter(|other| *other != value);
+        if let Some(other) = other {
+            let text = format!("--note {key} is there twice, with '{other}' and '{value}'");
+            return Err(Error::usage(text).hint("a note has one value: another name for the other"));
+        }
+    }
+    Ok(())
+}
+
 impl MeasureArgs {
     /// Refuses flags that need a single server, and an option with two values: a server takes the last.
     fn check_sandboxes(&self, asked: &MeasureRequest<'_>) -> Result<()> {
@@ -130,6 +143,7 @@ impl MeasureArgs {
     /// Measures the job on its server, or lists it.
     fn run(self, asked: &MeasureRequest<'_>, clients: ClientArgs, random_seed: bool) -> Result<()> {
         self.check_sandboxes(asked)?;
+        check_notes(&asked.notes)?;
         let stop = &listen()?;
         let invocation = clients.invocation(&self.display, stop, self.out)?;
         let hosts = invocation.hosts.as_ref();
@@ -303,9 +317,13 @@ pub(crate) struct LoadArgs {
 pub(super) fn load(args: LoadArgs) -> Result<()> {
     let mut knobs = args.knobs.clone();
     match &knobs.dump {
-        Some(path) if path.as_os_str() == "-" && args.repeat > 1 => {
-            let text = "--from-dump -: standard input comes once, not --repeat times";
-            return Err(Error::usage(text).hint("give it a file"));
+        Some(path) if path.as_os_str() == "-" => {
+            let servers = args.measure.sandbox.len();
+            let again = [(args.repeat > 1, "--repeat times"), (servers > 1, "for each --sandbox")];
+            if let Some((_, times)) = again.into_iter().find(|(is_given, _)| *is_given) {
+                let text = format!("--from-dump -: standard input comes once, not {times}");
+                return Err(Error::usage(text).hint("give it a file"));
+            }
         }
         Some(_) => {}
         None => knobs.rows = knobs.rows.or(Some(Whole(defaults::ROWS))),
@@ -321,6 +339,8 @@ pub(super) fn load(args: LoadArgs) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches as _;
+
     use super::*;
 
     fn parsed(words: &str) -> Result<BTreeMap<String, u64>, String> {
@@ -331,6 +351,32 @@ mod tests {
         let (verb, matches) = matches.subcommand().ok_or("no verb")?;
         let workload = builtin().into_iter().find(|w| w.name == verb).ok_or("no workload")?;
         Ok(given(&workload, matches))
+    }
+
+    #[test]
+    fn load_of_standard_input_is_refused_when_it_would_be_read_again() {
+        for (more, named) in
+            [("--repeat 2", "--repeat"), ("--sandbox=/a --sandbox=/b", "--sandbox")]
+        {
+            let words = format!("loadgen load --from-dump - {more}");
+            let matches = crate::cli::command().0.try_get_matches_from(words.split_whitespace());
+            let matches = matches.expect("its form");
+            let (_, matches) = matches.subcommand().expect("a verb");
+            let args = LoadArgs::from_arg_matches(matches).expect("its flags");
+            let refused = load(args).expect_err("it comes once").to_string();
+            assert!(refused.contains(named), "{refused}");
+        }
+    }
+
+    #[test]
+    fn note_is_refused_when_it_has_two_values() {
+        let checked = |notes: &[(&str, &str)]| {
+            let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+            check_notes(&notes.iter().map(owned).collect::<Vec<_>>()).map_err(|e| e.to_string())
+        };
+        assert_eq!(checked(&[("disk", "a"), ("build", "b"), ("disk", "a")]), Ok(()));
+        let refused = checked(&[("disk", "a"), ("disk", "b")]).expect_err("one is lost");
+        assert!(refused.contains("disk") && refused.contains("'b'"), "{refused}");
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::terms::add;
 
 /// Time between two reports of the service.
 const REPORT: Duration = Duration::from_millis(200);
+/// Successes and errors with which a report goes at once: a server may refuse each op, and a line has a limit.
+const SEEN_MAX: usize = 1 << 13;
 
 pub(super) struct Merge {
     /// The last report of each thread, without what it saw.
@@ -59,7 +61,8 @@ impl Merge {
         self.report.seen.extend(report.seen);
         self.reported[thread] = ServiceReport { seen: Vec::new(), ..report };
         let until = self.reported.iter().map(|of| of.until).min().expect("a part has threads");
-        let due = self.reported_at.elapsed() >= REPORT || until == Ns::MAX;
+        let is_long = self.report.seen.len() >= SEEN_MAX;
+        let due = is_long || self.reported_at.elapsed() >= REPORT || until == Ns::MAX;
         due.then(|| {
             self.reported_at = Instant::now();
             let mut all = std::mem::take(&mut self.report);
@@ -136,6 +139,19 @@ mod tests {
         assert_eq!(told, [sum(0), sum(1)]);
         let text = serde_json::to_string(&told).expect("plain data");
         assert_eq!(serde_json::from_str::<Vec<ThreadEvent>>(&text).expect("events"), told);
+    }
+
+    #[test]
+    fn report_goes_at_once_when_it_has_many_errors() {
+        let text = r#"{"until":5,"ops":0,"seen":[[5,{"Success":5}]],"queue":null,"asleep":false}"#;
+        let one: ServiceReport = serde_json::from_str(text).expect("a report");
+        let told = |seen| {
+            let seen = vec![one.seen[0].clone(); seen];
+            let report = ThreadEvent::Service(ServiceReport { seen, ..one.clone() });
+            let reported_at = Instant::now() + Duration::from_mins(1);
+            Merge { reported_at, ..Merge::new(2, 0) }.take(message(0, report)).len()
+        };
+        assert_eq!([told(SEEN_MAX - 1), told(SEEN_MAX)], [0, 1]);
     }
 
     #[test]

@@ -216,6 +216,15 @@ impl Ranks {
         self.all.iter().map(|rank| rank.hello.threads).collect()
     }
 
+    /// Refuses a server with several addresses.
+    pub(crate) fn check_link(link: &ServerLink) -> Result<()> {
+        if link.others.is_empty() {
+            return Ok(());
+        }
+        let text = "--hosts and --ranks do not deal out clients to several addresses";
+        Err(Error::usage(text).hint("--host with one address, or the clients of one host"))
+    }
+
     /// Has all ranks look at the server, and at their own limits; refuses where one sees another server.
     pub(crate) async fn meet(
         &mut self,
@@ -225,12 +234,7 @@ impl Ranks {
         plan: &Plan,
     ) -> Result<()> {
         self.check()?;
-        if !link.others.is_empty() {
-            return Err(Error::usage(
-                "--hosts and --ranks do not deal out clients to several addresses",
-            )
-            .hint("--host with one address, or the clients of one host"));
-        }
+        Ranks::check_link(link)?;
         let most = plan.clients_max().saturating_add(plan.clients_beside());
         let threads = deal_for(&plan.host_threads, most);
         let all = threads.iter().map(Vec::len).sum();

@@ -185,7 +185,7 @@ mod tests {
             assert!(error.to_string().starts_with("filling sbtest3: error"), "{error}");
             assert!(error.render().contains(hint), "{}", error.render());
         }
-        let lost = explain(&Failure::Lost("broken pipe".to_owned()));
+        let lost = explain(&Failure::lost("broken pipe"));
         assert_eq!(lost.kind(), Kind::Server);
         assert!(lost.render().contains(AGAIN));
     }

@@ -27,7 +27,7 @@ const BREATH: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filled {
     pub tables: u32,
-    /// Tables that this call filled or completed.
+    /// Tables that this call filled or completed, or made where they stay empty.
     pub filled: u32,
     pub rows: u64,
     pub found: u64,

@@ -34,12 +34,12 @@ pub async fn prepare(to: &ServerLink, job: &Dataset, progress: &mut Progress) ->
     check(job)?;
     let server = Arc::new(Liveness::new(to));
     let ready = server.during(set_up(job, &server, progress)).await;
-    let (control, filling) = ready.map_err(|e| match e.kind() {
+    let (control, made, filling) = ready.map_err(|e| match e.kind() {
         Kind::Interrupted | Kind::Terminated => e.hint(AGAIN),
         _ => e,
     })?;
     if let Some(filling) = filling {
-        return fill(filling, control, progress).await;
+        return fill(filling, control, progress).await.map_err(|e| name_completion(e, job.force));
     }
     progress.note(&if job.schema.filled() {
         "nothing to do: the tables are filled".to_owned()
@@ -47,7 +47,15 @@ pub async fn prepare(to: &ServerLink, job: &Dataset, progress: &mut Progress) ->
         format!("{} tables, empty: the workload fills them", job.tables)
     });
     control.close(COURTESY).await;
-    Ok(Filled { tables: job.tables, ..Filled::default() })
+    Ok(Filled { tables: job.tables, filled: made, ..Filled::default() })
+}
+
+/// The hint to a fill that was interrupted after it had dropped the tables.
+pub(crate) const UNFORCED: &str = "the same command without --force completes the fill";
+
+/// Replaces the hint to the same command, which by `--force` would drop the rows that are there.
+fn name_completion(error: Error, force: bool) -> Error {
+    if force { error.instead(AGAIN, UNFORCED) } else { error }
 }
 
 fn check(job: &Dataset) -> Result<()> {
@@ -107,12 +115,13 @@ fn choose(
     }
 }
 
-/// Makes the missing tables; returns the session that keeps a second prepare out, and the tables to fill.
+/// Makes the missing tables. Returns the session that keeps a second prepare out, the number of tables that were not
+/// finished before, and those to fill.
 async fn set_up(
     job: &Dataset,
     server: &Arc<Liveness>,
     progress: &mut Progress,
-) -> Result<(Session, Option<Filling>)> {
+) -> Result<(Session, u32, Option<Filling>)> {
     let mut control = control(server, progress).await?;
     let waits = server.waits(&control);
     if let Some(warning) = exposure(&mut control, &server.link.target).await? {
@@ -128,16 +137,17 @@ async fn set_up(
     for note in notes(&found, value("character_set_database"), &steps, &job) {
         progress.note(&note);
     }
-    let mut tables = Vec::new();
+    let (mut tables, mut made) = (Vec::new(), 0);
     for (number, step) in steps {
         progress.update(|| format!("creating {} of {}", job.schema.name(number), job.tables));
         create(&mut control, number, step, &job).await?;
+        made += u32::from(step != Step::Keep);
         if step != Step::Keep && job.schema.filled() {
             tables.push((number, step == Step::Complete));
         }
     }
     drop(waits);
-    let Some((first, _)) = tables.first() else { return Ok((control, None)) };
+    let Some((first, _)) = tables.first() else { return Ok((control, made, None)) };
     let refusal = match value("local_infile") {
         _ if job.fill == Some(Method::Insert) => None,
         "ON" | "1" => refusal(server, job.schema, *first).await?,
@@ -153,7 +163,8 @@ async fn set_up(
     let chunk_rows = chunk_rows(count, job.rows, jobs);
     let chunks = Mutex::new(Chunks::new(tables.len(), job.rows, chunk_rows, choice.crowd));
     let (server, jobs, so_far) = (Arc::clone(server), jobs as u32, Mutex::default());
-    Ok((control, Some(Filling { server, job, tables, choice, jobs, packet, chunks, so_far })))
+    let filling = Filling { server, job, tables, choice, jobs, packet, chunks, so_far };
+    Ok((control, made, Some(filling)))
 }
 
 /// Two a core keep the server busy while one makes rows; more than sixteen compete for its locks.
@@ -251,9 +262,11 @@ impl Refused {
     }
 }
 
+/// The hint to tables of prepare's that are not those wanted.
+pub(crate) const FILL_AGAIN: &str = "--force drops the tables that prepare made and fills them \
+                                     again; or take another --database";
+
 fn decide(found: &Discovered, job: &Dataset) -> Result<Steps> {
-    const FORCE: &str = "--force drops the tables that prepare made and fills them again; or take \
-                         another --database";
     let (mut steps, mut refused) = (Steps::new(), Refused::default());
     for number in 1..=job.tables {
         let table = found.tables.get(&number);
@@ -266,7 +279,7 @@ fn decide(found: &Discovered, job: &Dataset) -> Result<Steps> {
         }
     }
     let what = format!("prepare would overwrite what is in `{}`", found.database);
-    refused.conclude(&what, "prepare", FORCE).map(|()| steps)
+    refused.conclude(&what, "prepare", FILL_AGAIN).map(|()| steps)
 }
 
 /// Decides what to do with one table, or returns why not to touch it.
@@ -467,6 +480,13 @@ mod table_tests {
         let (database, schema) = ("sbtest".to_owned(), Schema::Sbtest);
         let tables = tables.iter().map(|(n, mark)| (*n, table(*mark))).collect();
         Discovered { database, schema, tables }
+    }
+
+    #[test]
+    fn interrupted_fill_is_completed_without_force() {
+        let hints = |force| name_completion(Error::failed("lost").hint(AGAIN), force);
+        assert_eq!(hints(false).hints(), [AGAIN]);
+        assert_eq!(hints(true).hints(), [UNFORCED]);
     }
 
     fn step(mark: Option<Mark>, job: &Dataset) -> Result<Step, String> {

@@ -341,7 +341,7 @@ impl Reload {
             Failure::Server { code, sqlstate, message } => {
                 (ErrorClass::Session, Some(*code), Some(sqlstate.clone()), message.clone())
             }
-            Failure::Lost(what) => (ErrorClass::Lost, None, None, what.clone()),
+            Failure::Lost(loss) => (ErrorClass::Lost, None, None, loss.why.clone()),
         };
         self.done.counted.errors.push(ErrorCount { code, sqlstate, class, message, count: 1 });
         explain(failure).context(self.at(item))

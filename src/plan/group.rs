@@ -114,7 +114,7 @@ impl FromStr for GroupKnobs {
                 continue;
             };
             let (key, value) = (key.trim(), value.trim());
-            if !known.insert(key.to_owned()) {
+            if !known.insert(key.replace('-', "_")) {
                 return Err(format!("'{text}': {key} is there twice"));
             }
             knobs.set(key, value).map_err(|what| format!("'{text}': {key}: {what}"))?;
@@ -313,6 +313,7 @@ mod tests {
             ("update-index,4", "'4' is no KEY=VALUE"),
             ("update-index,clients=0", "clients"),
             ("update-index,clients=1,clients=2", "twice"),
+            ("read-only,range-size=5,range_size=6", "twice"),
             ("update-index,rate=1k..4k", "one rate"),
             ("update-index,arrival=uniform", "rate"),
             ("update-index,arrival=even,rate=1", "uniform"),
@@ -335,6 +336,9 @@ mod tests {
         let twice =
             groups(&["update-index", "update-index,rate=5"]).expect_err("one name").render();
         assert!(twice.contains("name="), "{twice}");
+        let file = "workload = 'read-only'\noptions = { range-size = 5, range_size = 6 }";
+        let twice = toml::from_str::<GroupKnobs>(file).expect_err("one option").to_string();
+        assert!(twice.contains("range_size is there twice"), "{twice}");
         assert!(groups(&["update-index", "update-index,name=b"]).is_ok());
     }
 }

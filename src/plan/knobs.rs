@@ -416,14 +416,15 @@ impl TryFrom<LoadKnobs> for LoadSpec {
 
     fn try_from(knobs: LoadKnobs) -> Result<LoadSpec, String> {
         let refused = |what: &str| Err(what.to_owned());
-        let own = knobs.mode.is_some() || knobs.insert_bytes.is_some() || knobs.tables.is_some();
+        let own = knobs.mode.is_some() || knobs.insert_bytes.is_some();
+        let own = own || knobs.tables.is_some() || knobs.data_seed.is_some();
         let source = match (knobs.dump, knobs.rows) {
             (Some(_), Some(_)) => return refused("a load has rows or a dump, not both"),
             (None, None) => return refused("a load needs rows = \"16M\", or dump = \"FILE\""),
             (Some(_), None) if own => {
                 return refused(
-                    "a dump is replayed as it is: its statements are its own, and tables, mode and \
-                     insert_bytes say nothing",
+                    "a dump is replayed as it is: its statements are its own, and tables, mode, \
+                     data_seed and insert_bytes say nothing",
                 );
             }
             (Some(path), None) => LoadSource::Dump { path },
@@ -524,6 +525,7 @@ mod tests {
             ("", "needs rows"),
             ("rows = 1\ndump = \"x\"", "not both"),
             ("dump = \"x\"\nmode = \"single\"", "as it is"),
+            ("dump = \"x\"\ndata_seed = 3", "as it is"),
             ("rows = 0", "from 1"),
             ("rows = \"1x\"", "'1x'"),
             ("rows = 1\nmode = \"fast\"", "fast"),

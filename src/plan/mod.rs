@@ -17,7 +17,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::group::Group;
 pub use self::rules::{AfterError, AtEnd, Ignored, Rules};
@@ -77,8 +77,8 @@ pub struct Plan {
     pub seed: u64,
     /// Operating system threads; None: min(cores, clients).
     pub engine_threads: Option<u32>,
-    /// Those of each host, where several have them all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Those of each host, where several have them all. Resume keys are the same in whatever order the hosts are named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_sorted")]
     pub host_threads: Vec<u32>,
     /// Character set of the sessions; None: that of the handshake.
     pub charset: Option<String>,
@@ -104,6 +104,12 @@ pub struct Plan {
 pub(crate) struct Unwritten {
     built_in: Vec<bool>,
     scripts: Vec<Option<ReadScript>>,
+}
+
+fn serialize_sorted<S: Serializer>(numbers: &[u32], to: S) -> std::result::Result<S::Ok, S::Error> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.serialize(to)
 }
 
 fn parse<'de, T, D>(from: D) -> std::result::Result<T, D::Error>
@@ -334,10 +340,19 @@ impl Plan {
         .hint("the groups of a step use the same tables"))
     }
 
-    /// Returns the longest pause between two ops of a client, of all groups.
-    pub(crate) fn longest_think(&self) -> Duration {
-        let beside = self.groups.iter().map(|group| group.think);
-        beside.chain([self.think]).flatten().max().unwrap_or_default()
+    /// Returns the longest pause between two ops of a client, of all groups. In an open loop an idle one has its turn
+    /// when all others had theirs.
+    pub(crate) fn longest_pause(&self) -> Duration {
+        let turn = |clients: u32, rate: f64| seconds_of(f64::from(clients) / rate);
+        let lowest = self.rates.iter().copied().reduce(f64::min);
+        let own = [self.think, lowest.map(|rate| turn(self.clients_max(), rate))];
+        let beside = self.groups.iter().flat_map(|group| {
+            let turn = group.rate.map(|rate| turn(group.clients, rate));
+            [group.think, turn]
+        });
+        let longest = beside.chain(own).flatten().max().unwrap_or_default();
+        // No pause is longer than the step.
+        longest.min(self.step_time().unwrap_or(limits::PHASE_MAX))
     }
 
     fn find_group(&self, name: GroupName) -> Option<&Group> {
@@ -686,6 +701,24 @@ mod tests {
             [None, Some(short), Some(long)].map(of),
             [limits::SILENCE, limits::SILENCE, long]
         );
+    }
+
+    #[test]
+    fn a_client_of_an_open_loop_pauses_until_its_turn_comes_again() {
+        let of_rates = |rates: &[f64]| Plan { rates: rates.to_vec(), ..plan("4,8") };
+        let groups = vec!["delete,rate=0.1".parse().expect("a group")];
+        let knobs = knobs::Knobs { groups, ..knobs::Knobs::default() };
+        let groups = knobs.resolve(builtin().remove(0), 1).expect("a plan").groups;
+        for (plan, seconds) in [
+            (plan("8"), 0),
+            (Plan { think: Some(Duration::from_secs(3)), ..plan("8") }, 3),
+            (of_rates(&[100.0, 0.5]), 16),
+            (Plan { groups, ..of_rates(&[100.0]) }, 10),
+            // A step of 70 s.
+            (of_rates(&[1e-9]), 70),
+        ] {
+            assert_eq!(plan.longest_pause(), Duration::from_secs(seconds));
+        }
     }
 
     fn plan(clients: &str) -> Plan {

@@ -1,6 +1,6 @@
 //! A script of sysbench's that is run instead of a workload: its path, its options, and its identity.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,6 +173,10 @@ impl TryFrom<BTreeMap<String, Value>> for ScriptOptions {
     type Error = String;
 
     fn try_from(table: BTreeMap<String, Value>) -> std::result::Result<ScriptOptions, String> {
+        let mut known = BTreeSet::new();
+        if let Some(name) = table.keys().find(|name| !known.insert(plain(name))) {
+            return Err(format!("{name} is there twice, with - and with _"));
+        }
         let read = |(name, value): (String, Value)| {
             let value = match value {
                 Value::Boolean(on) => ScriptValue::Switch(on),

@@ -128,7 +128,7 @@ pub(super) async fn preflight(
         // Opening so many takes as long, doubled for slow servers.
         quiet_max: Duration::from_secs(2) * clients / limits::CONNECTS_PER_S
             + limits::COURTESY
-            + plan.longest_think(),
+            + plan.longest_pause(),
     };
     let ready = preflight::check(control, &needs).await?;
     let Tables { count, rows, .. } = ready.dataset.tables;

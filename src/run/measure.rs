@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use super::before::{close, open, preflight, with_liveness};
 use super::forecast::{Forecast, PlannedStep};
 use super::scripts::run_steps;
 use super::servers::size_sandbox;
@@ -13,17 +14,18 @@ use super::steps::{Job, Steps};
 use super::summarise::server_label;
 use super::{
     Invocation, Place, calibration, check_gates, directory, finish, latency_for_person, leave_out,
-    print_data, runtime, start, stop_private, tell_saved, terminal, to_step_summary, warn,
+    print_data, runtime, start, stop_private, tell_saved, tell_signal, terminal, to_step_summary,
+    warn,
 };
 use crate::engine::run_on_thread;
 use crate::error::{Error, Kind, Result, clip, line, ranked};
-use crate::hosts::ClientHosts;
+use crate::hosts::{ClientHosts, Ranks};
 use crate::load::{self, Numbers};
-use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, reach, resolve};
+use crate::mysql::{ConnectOptions, ConnectionArgs, Env, ServerLink, Session, reach, resolve};
 use crate::plan::experiment::Dataset;
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
 use crate::plan::search::STEPS_MAX;
-use crate::plan::{Step, defaults, units};
+use crate::plan::{Plan, Step, defaults, units};
 use crate::progress::Progress;
 use crate::report::{self, Format, Layout};
 use crate::sandbox::{self, Spec};
@@ -142,12 +144,16 @@ pub(crate) fn run(
         }
     }
     let turns = plan_turns(args, place, invocation.stop)?;
-    let mut ranks = match args.job {
-        Job::Sweep(plan) => invocation.start_ranks(std::iter::once(plan))?,
-        Job::Load { .. } | Job::Suite(_) => None,
-    };
-    // Not before: if rank 0 fails before it listens, all other ranks wait for it.
-    let store = invocation.begin()?;
+    // Rank 0 of a launcher listens first: if it fails before, all other ranks wait for it.
+    let begun = if invocation.is_launched() { None } else { Some(invocation.begin()?) };
+    let (mut ranks, mut target) = (None, None);
+    if let Job::Sweep(plan) = args.job {
+        if begun.is_some() && invocation.hosts.is_some() {
+            target = Some(look_first(plan, place, &mut invocation)?);
+        }
+        ranks = invocation.start_ranks(std::iter::once(plan))?;
+    }
+    let store = begun.map_or_else(|| invocation.begin(), Ok)?;
     let (mut own_plan, mut ceiling, mut search) = (None, None, None);
     // A load has no engine: it records no client cost.
     if let Job::Sweep(plan) = args.job {
@@ -176,7 +182,7 @@ pub(crate) fn run(
     steps.facts.calibration = ceiling.as_ref();
     let mut ended = Ok(());
     for turn in turns {
-        ended = turn.measure(args, place, &mut slo, &mut steps, stop);
+        ended = turn.measure(args, (place, target.as_ref()), &mut slo, &mut steps, stop);
         if ended.is_err() {
             break;
         }
@@ -193,6 +199,30 @@ pub(crate) fn run(
         exporter.wait_for_last_scrape(stop, steps.progress);
     }
     finish([ended, printed, gated], steps.progress)
+}
+
+/// Finds the server; refuses one that cannot run the plan, or its tables, before other hosts are started.
+fn look_first(
+    plan: &Plan,
+    place: &Place,
+    invocation: &mut Invocation<'_>,
+) -> Result<ConnectOptions> {
+    let stop = invocation.stop;
+    let target = resolve::find(&place.connection, Env::real(), stop, &mut invocation.progress)?;
+    // None of the clients are here.
+    let plan = Plan { host_threads: vec![1], ..plan.clone() };
+    runtime()?.block_on(async {
+        let link = reach(&target, stop).await?;
+        Ranks::check_link(&link)?;
+        let mut control = open(&link, plan.charset.as_deref()).await?;
+        let looking = async |control: &mut Session| {
+            Box::pin(preflight(&plan, &link.target, control)).await.map(drop)
+        };
+        with_liveness(&link, &mut control, looking).await?;
+        close(Some(control)).await;
+        Ok::<_, Error>(())
+    })?;
+    Ok(target)
 }
 
 /// Splits the command that reads the server's host; refuses one without words.
@@ -242,7 +272,8 @@ fn plan_turns<'a>(
 /// Labels several private servers: by their versions if these differ, else by their programs.
 fn label_sandboxes(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
     let by_version = |spec: &Spec| {
-        let version = sandbox::program_version(spec, &|| stop.asked().is_some())?;
+        let version = sandbox::program_version(spec, &|| stop.asked().is_some());
+        let version = version.map_err(|error| tell_signal(error, stop))?;
         Ok(server_label(&version, &options_text(spec)))
     };
     let by_program = |spec: &Spec| {
@@ -264,10 +295,11 @@ fn label_sandboxes(sandboxes: &[Spec], stop: &Stop) -> Result<Vec<String>> {
 }
 
 impl ServerTurn<'_> {
+    /// Measures its steps; `known` is the server where it was found before.
     fn measure(
         self,
         args: &MeasureRequest<'_>,
-        place: &Place,
+        (place, known): (&Place, Option<&ConnectOptions>),
         slo: &mut Option<Slo>,
         steps: &mut Steps<'_>,
         stop: &Stop,
@@ -278,6 +310,8 @@ impl ServerTurn<'_> {
         let target = if let Some(Spec { program, options, .. }) = self.sandbox.cloned() {
             let spec = Spec { program, options, ..args.sandbox()? };
             ConnectOptions::private(&sandbox.insert(start(&spec, stop, steps.progress)?).socket)
+        } else if let Some(known) = known {
+            known.clone()
         } else {
             resolve::find(&place.connection, Env::real(), stop, steps.progress)?
         };

@@ -4,6 +4,7 @@ pub(crate) mod before;
 pub(crate) mod calibration;
 mod conditions;
 mod forecast;
+mod history;
 mod in_profile;
 mod live;
 pub(crate) mod measure;
@@ -71,12 +72,14 @@ impl Invocation<'_> {
         self.hosts.as_ref().is_some_and(ClientHosts::are_led_elsewhere)
     }
 
+    /// Returns whether a launcher started this process, and others.
+    fn is_launched(&self) -> bool {
+        matches!(self.hosts, Some(ClientHosts::Launched(_)))
+    }
+
     /// Starts those of the hosts with the clients, or takes those that a launcher started for these plans.
     fn start_ranks<'p>(&mut self, plans: impl Iterator<Item = &'p Plan>) -> Result<Option<Ranks>> {
         let plans: Vec<&Plan> = plans.collect();
-        if self.hosts.is_some() {
-            plans.iter().try_for_each(|plan| plan.check_away())?;
-        }
         let has_scripts = plans.iter().any(|plan| plan.scripts().next().is_some());
         let (runtime, progress) = (runtime()?, &mut self.progress);
         let ranks = match &self.hosts {
@@ -104,6 +107,10 @@ impl Invocation<'_> {
         plans: Vec<Plan>,
         find: impl FnOnce() -> Result<Vec<(Option<String>, ConnectOptions)>>,
     ) -> Result<bool> {
+        if self.hosts.is_some() {
+            // Before any rank waits for another one: all ranks find this alike.
+            plans.iter().try_for_each(Plan::check_away)?;
+        }
         match &self.hosts {
             Some(ClientHosts::Launched(launched)) if launched.of.rank > 0 => {
                 let words = Words { plans, servers: find()? };
@@ -124,7 +131,16 @@ pub(crate) struct Place {
 }
 
 fn start(spec: &Spec, stop: &Stop, progress: &mut Progress) -> Result<Sandbox> {
-    Sandbox::start(spec, &mut |text| progress.note(text), &|| stop.asked().is_some())
+    let started = Sandbox::start(spec, &mut |text| progress.note(text), &|| stop.asked().is_some());
+    started.map_err(|error| tell_signal(error, stop))
+}
+
+/// Gives an interruption the kind of its signal, which a sandbox does not know.
+fn tell_signal(error: Error, stop: &Stop) -> Error {
+    match stop.asked() {
+        Some(kind) if error.kind() == Kind::Interrupted => Error::new(kind, error.to_string()),
+        _ => error,
+    }
 }
 
 /// Stops a private server. A warning has the end of its log if it died, because the log goes with it.
@@ -353,9 +369,44 @@ pub(crate) fn decided(unfinished: &[String]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::time::Duration;
 
     use super::*;
+    use crate::hosts::{Launched, Token, find};
+    use crate::plan::knobs::Knobs;
+    use crate::plan::{Script, limits};
     use crate::summary::Location;
+    use crate::terms::Launcher;
+    use crate::workload::builtin;
+
+    #[test]
+    fn rank_does_not_wait_for_rank_0_when_its_script_is_too_large() {
+        let env = |name: &str| match name {
+            "LOADGEN_RANK" => Ok(Some("1".to_owned())),
+            "LOADGEN_SIZE" => Ok(Some("2".to_owned())),
+            _ => Ok(None),
+        };
+        let (of, meeting) = find(Launcher::Env, Some("127.0.0.1:1"), &env).expect("a rank");
+        let token = Token::new(None).expect("none is needed");
+        let launched = Launched { of, meeting, token, wait: Duration::ZERO };
+        let stop = Stop::default();
+        let mut invocation = Invocation {
+            progress: Progress::new(true, None),
+            stop: &stop,
+            out: PathBuf::new(),
+            calibration: None,
+            hosts: Some(ClientHosts::Launched(Box::new(launched))),
+            openmetrics: None,
+            exporter: None,
+            others_max: None,
+        };
+        let files = vec![("data.lua".to_owned(), vec![b' '; limits::AWAY_MAX + 1])];
+        let script = Script { files, ..Script::of_text("") };
+        let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
+        let plan = Plan { script: Some(Arc::new(script)), ..plan };
+        let refused = invocation.follow(vec![plan], || panic!("it looks for rank 0"));
+        assert_eq!(refused.expect_err("too large").kind(), Kind::Usage);
+    }
 
     #[test]
     fn killed_step_stays_unfinished_when_its_number_is_used_again() {
@@ -373,6 +424,15 @@ mod tests {
         };
         let (killed, again) = (step(), step());
         assert_eq!([count(&[]), count(&[&again]), count(&[&again, &killed])], [2, 1, 0]);
+    }
+
+    #[test]
+    fn interruption_has_the_status_of_its_signal() {
+        let stop = Stop::default();
+        stop.ask(Kind::Terminated);
+        let told = tell_signal(Error::new(Kind::Interrupted, "interrupted: x"), &stop);
+        assert_eq!((told.kind(), told.to_string().as_str()), (Kind::Terminated, "interrupted: x"));
+        assert_eq!(tell_signal(Error::server("y"), &stop).kind(), Kind::Server);
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::error::{Error, Kind, Result, line, ranked};
 use crate::hosts::Ranks;
 use crate::judge::Calibration;
 use crate::load::reload::FORCE;
+use crate::load::{FILL_AGAIN, UNFORCED};
 use crate::mysql::{ConnectionArgs, Env, resolve};
 use crate::plan::experiment::{
     self, Cell, CellGroup, Experiment, Overrides, RunSpec, What, is_current,
@@ -41,7 +42,7 @@ use crate::progress::{Progress, say};
 use crate::report::{self, Format, Layout, Metric, Notes, Options};
 use crate::sandbox::count_bytes;
 use crate::stop::{Stop, unless_stopped};
-use crate::summary::{self, Loaded, Outcome, Store, Summary, claim};
+use crate::summary::{self, Claim, Loaded, Outcome, Store, Summary, claim};
 use crate::terms::{self, Choice as _};
 
 /// Upper limit on the bytes of a profile: protects from a dump given by mistake.
@@ -69,7 +70,7 @@ pub(crate) fn run(
     mut invocation: Invocation<'_>,
 ) -> Result<()> {
     let mut profile = read(&source.profile, invocation.stop)?;
-    let scripts = source.scripts;
+    let (scripts, connection) = (source.scripts, source.connection.clone());
     stand_in(&mut profile, source, &mut invocation.progress)?;
     // 53 bits: every reader of JSON reads the same number.
     overrides.seed = seed.map_or_else(|| random().map(|seed| seed >> 11), Ok)?;
@@ -77,7 +78,8 @@ pub(crate) fn run(
     if let Some(hosts) = &invocation.hosts {
         check_parts(&experiment, hosts.flag(), &experiment.cells)?;
     }
-    let stop = invocation.stop;
+    // Before hours of measurement, and before any rank waits for another one.
+    let (tables, stop) = (tables(&profile, &experiment)?, invocation.stop);
     let find = || find_servers(&experiment, stop);
     if invocation.follow(experiment.plans().cloned().collect(), find)? {
         return Ok(());
@@ -88,17 +90,16 @@ pub(crate) fn run(
         overrides.host_threads = Some(ranks.threads());
         experiment = experiment::build(&profile, &overrides)?;
     }
-    // Refuse before hours of measurement.
-    let tables = tables(&profile, &experiment)?;
     let mut loaded = Loaded::default();
     let mut claimed = None;
     // It may not be there before the first step.
     if overrides.out.is_dir() {
-        claimed = if list { None } else { Some(claim(&overrides.out)) };
+        claimed = if list { None } else { Some(claim_out(&overrides.out)) };
         loaded = summary::collect(std::slice::from_ref(&overrides.out))?;
     }
     let progress = &mut invocation.progress;
     let mut earlier = Earlier::collect(loaded, &experiment, overrides.force, progress)?;
+    check_same_way(connection.as_ref(), &earlier)?;
     let known_seed = earlier.run.as_ref().and_then(|run| run.seed);
     if let (Some(known), None) = (known_seed, seed) {
         // All labels share one seed, also those that are measured later.
@@ -120,7 +121,7 @@ pub(crate) fn run(
     if left > 0 {
         let store = invocation.begin()?;
         // A complete directory is only read: another run may hold it.
-        let _claimed = claimed.unwrap_or_else(|| claim(store.dir()))?;
+        let _claimed = claimed.unwrap_or_else(|| claim_out(store.dir()))?;
         let store = (store, scripts);
         match Legs::new(&experiment, &mut invocation, store, (&todo, &earlier), ranks) {
             Ok(mut legs) => {
@@ -246,6 +247,30 @@ fn read_now(path: &Path) -> Result<Profile> {
     find_files(&mut profile, Some(path.parent().unwrap_or(Path::new(""))))?;
     check_addresses(&profile)?;
     Ok(profile)
+}
+
+/// Refuses flags that change how the server is measured, or its database.
+pub(super) fn check_same_way(connection: Option<&ConnectionArgs>, found: &Earlier) -> Result<()> {
+    let Some(connection) = connection.filter(|_| !found.done.is_empty()) else { return Ok(()) };
+    let target = resolve::resolve(connection, &Env::real())?.target;
+    let servers = found.done.values().map(|step| &step.server);
+    for summary::Server { transport, database, .. } in servers {
+        let database = database.as_ref().unwrap_or(&target.database);
+        for (name, was, is) in [
+            ("transport", transport.as_str(), target.transport()),
+            ("database", database.as_str(), target.database.as_str()),
+        ] {
+            // A server may write names in lower case.
+            if !was.eq_ignore_ascii_case(is) {
+                let (was, is) = (line(was), line(is));
+                let text = format!("the summaries are of {name} {was}, and the flags say {is}");
+                return Err(Error::usage(text).hint(
+                    "--protocol, --ssl-mode and --database as before, or another directory",
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 #[derive(Default)]
@@ -414,10 +439,12 @@ impl<'a> Legs<'a> {
             if self.is_over(&errors) {
                 break;
             }
-            if kind == Kind::Server {
+            let has_died = self.taken.as_mut().is_some_and(AcquiredServer::has_died);
+            if kind == Kind::Server || has_died {
                 // The server may be gone, or a wrong one: the next leg takes it again. Its data stays written.
-                if let Some(taken) = &mut self.taken {
-                    self.servers.written_by = taken.written_by.take().filter(|by| !by.is_empty());
+                if let Some(taken) = &self.taken {
+                    let written = taken.history.written_by().filter(|by| !by.is_empty());
+                    self.servers.written_by = written.map(<[String]>::to_vec);
                 }
                 errors.extend(self.give_back_or_warn());
             }
@@ -452,24 +479,27 @@ impl<'a> Legs<'a> {
         let (subject, part) = (&experiment.subjects[leg.subject], &experiment.parts[leg.part]);
         let own = &subject.server;
         let preparer = part.script.as_ref().and_then(|script| Preparer::new(script, self.reader));
+        let needs = (part.dataset(), preparer);
         let fits = |taken: &AcquiredServer<'_>| {
-            taken.subject == leg.subject && !preparer.is_some_and(|of| taken.is_passing_without(of))
+            taken.subject == leg.subject && !taken.is_passing_without(needs)
         };
         if leg.fresh || !self.taken.as_ref().is_some_and(fits) {
             self.servers.written_by.take_if(|_| leg.fresh);
             self.give_back()?;
-            let needs = (part.dataset(), preparer);
-            self.taken = Some(self.servers.take(leg.subject, needs, self.progress)?);
+            let taken = self.servers.take(leg.subject, needs, self.progress);
+            self.taken = Some(taken.map_err(name_refill)?);
         }
         let server = self.taken.as_mut().expect("a server was just taken");
         let mut flush = false;
+        let only = part.only_schema();
         let script = self.scripts.get(&leg.part).map(|plan| plan_on(plan, &server.link));
         let (job, written_by) = match &part.what {
-            What::Sweep(plan, tables) => {
-                let filled = server.prepare((Some(tables), preparer), self.progress)?;
+            What::Sweep(plan, _) => {
+                let filled = server.prepare(needs, self.progress).map_err(name_refill)?;
                 let wanted = experiment.profile.tables.flush.unwrap_or(true);
                 flush = filled && wanted && server.pid().is_some();
-                (Job::Sweep(script.as_ref().unwrap_or(plan)), server.written_by.clone())
+                let written_by = server.writers(needs, only.is_some());
+                (Job::Sweep(script.as_ref().unwrap_or(plan)), written_by)
             }
             What::Load(spec) => {
                 // A sandbox has nobody else's data, and restored data is not lost.
@@ -477,10 +507,10 @@ impl<'a> Legs<'a> {
                     server.pid().is_some() || own.can_restore() || experiment.profile.tables.refill;
                 (Job::Load { spec, force }, Some(Vec::new()))
             }
-            What::Suite(spec) => (Job::Suite(spec), server.written_by.clone()),
+            What::Suite(spec) => (Job::Suite(spec), server.writers((None, None), false)),
         };
         if part.writes() {
-            server.add_writer(&part.title)?;
+            server.add_writer(&part.title, only)?;
         }
         let measured = earlier.done.values().chain(&earlier.fell[self.fell..]);
         let of_label = measured.filter(|step| step.label == subject.label);
@@ -517,8 +547,21 @@ impl<'a> Legs<'a> {
         self.saved += measuring.saved;
         self.forecast = measuring.forecast;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
-        ended.map_err(|error| error.instead(FORCE, REFILL))
+        ended.map_err(name_refill)
     }
+}
+
+/// Replaces the hints to flags of other verbs.
+fn name_refill(error: Error) -> Error {
+    let error = error.instead(FORCE, REFILL).instead(FILL_AGAIN, REFILL);
+    error.instead(UNFORCED, "the same command again begins the fill anew")
+}
+
+pub(super) fn claim_out(dir: &Path) -> Result<Option<Claim>> {
+    claim(dir, |dir| {
+        Error::failed(format!("another loadgen run measures into {dir}"))
+            .hint("wait for its end, or use another --out")
+    })
 }
 
 fn forecast(experiment: &Experiment, legs: &[CellGroup]) -> Forecast {
@@ -591,6 +634,9 @@ fn parse_names<T: Default>(
     read: impl Fn(&str) -> std::result::Result<T, String>,
 ) -> Result<Vec<T>> {
     let Some(names) = names else { return Ok(vec![T::default()]) };
+    if names.0.is_empty() {
+        return Err(profile.refuse(&format!("report/{key}"), "an empty list makes no table"));
+    }
     let refused = |n, what| profile.refuse(&format!("report/{key}/{n}"), what);
     let read = |(n, name)| read(name).map_err(|what: String| refused(n, what));
     names.texts().enumerate().map(read).collect()
@@ -644,6 +690,20 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> R
 mod tests {
     use super::*;
     use crate::summary::Load;
+
+    #[test]
+    fn report_is_refused_when_an_empty_list_makes_no_table() {
+        for key in ["layout", "metric"] {
+            let text = format!(
+                "name = 'x'\n[[server]]\nsandbox = {{}}\n\
+                 [[run]]\nworkload = 'point-select'\n[report]\n{key} = []\n"
+            );
+            let profile = Profile::parse(&text, "p").expect("its form");
+            let experiment = experiment::build(&profile, &Overrides::default()).expect("sound");
+            let refused = tables(&profile, &experiment).map(drop);
+            assert!(refused.is_err_and(|error| error.to_string().starts_with("p:7:")), "{key}");
+        }
+    }
 
     #[test]
     fn seed_is_that_of_the_newest_sweep_when_a_load_is_newer() {

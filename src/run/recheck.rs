@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::profile::{Earlier, Legs, Source, check_label, check_parts, read};
+use super::profile::{
+    Earlier, Legs, Source, check_label, check_parts, check_same_way, claim_out, read,
+};
 use super::servers::find_servers;
 use super::{Invocation, finish, leave_out, print_data, tell_saved};
 use crate::error::{Error, Kind, Result, line, ranked};
@@ -16,7 +18,7 @@ use crate::plan::value::Scale;
 use crate::report::{Doubt, Layout, Options, Question, compare, doubtful};
 use crate::stats::next_look;
 use crate::stop::unless_stopped;
-use crate::summary::{self, Loaded, Server, Summary, claim};
+use crate::summary::{self, Loaded, Server, Summary};
 use crate::terms;
 
 /// A cell of a table: its workload, clients and rate, and label.
@@ -46,7 +48,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let out = args.paths.iter().find(|path| path.is_dir()).cloned();
     let is_led = invocation.is_led_elsewhere();
     let measures = !args.list && !is_led;
-    let claimed = out.as_deref().filter(|_| measures).map(claim);
+    let claimed = out.as_deref().filter(|_| measures).map(claim_out);
     let hint = "all ranks read these summaries: name a directory that they share";
     let shared = |error: Error| if is_led { error.hint(hint) } else { error };
     let loaded = unless_stopped(invocation.stop, move || summary::load(&paths, true));
@@ -75,7 +77,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     let found = Earlier::collect(loaded, &extended(&overrides)?, false, &mut invocation.progress)?;
     // All cells of an experiment share one seed.
     overrides.seed = found.run.as_ref().ok_or(none)?.seed.unwrap_or(overrides.seed);
-    check_same_way(&args.source, &found)?;
+    check_same_way(args.source.connection.as_ref(), &found)?;
     let mut again = RecheckRun { args, experiment: &extended(&overrides)?, found };
     let mut open = again.find_pending()?;
     if let Some(hosts) = &invocation.hosts {
@@ -173,27 +175,6 @@ fn replace_server(
         }
     }
     Ok(stand_in(Some(address.clone())))
-}
-
-/// Refuses flags that change how the server is measured, or its database.
-fn check_same_way(source: &Source, found: &Earlier) -> Result<()> {
-    let Some(connection) = &source.connection else { return Ok(()) };
-    let target = resolve::resolve(connection, &Env::real())?.target;
-    for Server { transport, database, .. } in found.done.values().map(|step| &step.server) {
-        let database = database.as_ref().unwrap_or(&target.database);
-        for (name, was, is) in [
-            ("transport", transport.as_str(), target.transport()),
-            ("database", database.as_str(), target.database.as_str()),
-        ] {
-            if was != is {
-                let (was, is) = (line(was), line(is));
-                let text = format!("the summaries are of {name} {was}, and the flags say {is}");
-                return Err(Error::usage(text)
-                    .hint("--protocol, --ssl-mode and --database as for loadgen run"));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn find_scale(loaded: &Loaded, name: &str) -> Result<Scale> {

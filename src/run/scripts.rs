@@ -23,7 +23,7 @@ use crate::plan::profile::script::Verify;
 use crate::plan::profile::shipped::script;
 use crate::plan::profile::{Measured, Profile};
 use crate::plan::script::{ScriptData, ScriptFile, ScriptPart};
-use crate::plan::{Plan, ReadScript, Script, ScriptValue, Step};
+use crate::plan::{Plan, ReadScript, Script, ScriptIdentity, ScriptValue, Step};
 use crate::progress::{Progress, say};
 #[cfg(feature = "lua")]
 use crate::stop::or_stop;
@@ -179,10 +179,7 @@ impl<'a> Preparer<'a> {
 
     /// Describes its data, its kind first.
     pub(super) fn describe(&self) -> String {
-        let identity = &self.data.identity;
-        let numbers: String = identity.options.iter().map(|(k, n)| format!(" {k}={n}")).collect();
-        let file: String = identity.files.iter().map(|(_, sha256)| &sha256[..16]).collect();
-        format!("{}{numbers}, texts {}, file {file}", self.kind(), identity.texts)
+        describe(&self.kind(), &self.data.identity)
     }
 
     pub(super) fn describe_unfinished(&self) -> String {
@@ -212,6 +209,14 @@ impl<'a> Preparer<'a> {
         let threads = self.data.jobs.unwrap_or_else(default_jobs);
         self.reader.run_command(self.script, (name, threads), link)
     }
+}
+
+/// Describes the data of a script; its kind is a word of its own.
+fn describe(kind: &str, identity: &ScriptIdentity) -> String {
+    let numbers: String = identity.options.iter().map(|(k, n)| format!(" {k}={n}")).collect();
+    let numbers = if numbers.is_empty() { " no numbers" } else { &numbers };
+    let file: String = identity.files.iter().map(|(_, sha256)| &sha256[..16]).collect();
+    format!("{kind}{numbers}, texts {}, file {file}", identity.texts)
 }
 
 /// Takes the queries of a profile into the form of summaries.
@@ -256,4 +261,19 @@ pub(super) async fn run_steps(
     next: impl FnMut(&[Summary]) -> Result<Option<Step>>,
 ) -> Result<()> {
     steps.run(link, next).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_of_a_script_have_its_kind_as_first_word_when_it_has_no_options() {
+        let numbers = [("scale".to_owned(), ScriptValue::Number(2.0))];
+        for options in [&numbers[..], &[]] {
+            let file = ("a.lua".to_owned(), "0123456789abcdef".to_owned());
+            let described = describe("script:a.lua", &ScriptIdentity::new(vec![file], options));
+            assert_eq!(described.split(' ').next(), Some("script:a.lua"), "{described}");
+        }
+    }
 }

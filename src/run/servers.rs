@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::before::ask;
+use super::history::{History, add, has, has_other};
 use super::scripts::Preparer;
 use super::{replace, runtime, start, stop_private};
 use crate::error::{Error, Result};
@@ -26,6 +27,8 @@ use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::sandbox::{self, DataDir, Sandbox, Spec};
 use crate::stop::{Stop, unless_stopped};
+use crate::summary::{Claim, claim};
+use crate::workload::Schema;
 use crate::{commands, load};
 
 /// Connections besides the clients': control and preparing.
@@ -55,11 +58,9 @@ pub(super) struct AcquiredServer<'a> {
     sandbox: Option<Sandbox>,
     server: &'a profile::Server,
     kept: Option<KeptData>,
-    /// Steps that wrote to its data since it was prepared; None if unknown.
-    pub(super) written_by: Option<Vec<String>>,
-    prepared: Vec<Dataset>,
-    /// Descriptions of the data that scripts prepared in it.
-    held: Vec<String>,
+    pub(super) history: History,
+    /// Descriptions of the tables that were filled, or found to be filled, since it was taken.
+    prepared: Vec<String>,
 }
 
 /// Data that a run needs: tables of loadgen's, and those that a script prepares.
@@ -125,8 +126,8 @@ impl<'a> Servers<'a> {
             }
         };
         let link = runtime()?.block_on(reach(&target, self.stop))?;
-        let prepared = Vec::new();
-        Ok(AcquiredServer { subject: at, link, sandbox, server, kept, written_by, prepared, held })
+        let (history, prepared) = (History::new(written_by, held), Vec::new());
+        Ok(AcquiredServer { subject: at, link, sandbox, server, kept, history, prepared })
     }
 
     /// Returns its data directory if that stays, and descriptions of the data in it. A server that works on a copy
@@ -156,8 +157,10 @@ impl<'a> Servers<'a> {
         };
         let mut kept = KeptData::open(&dir)?;
         let (tables, preparer) = needs;
-        let has_other = preparer.is_some_and(|preparer| preparer.finds_other(&kept.mark.prepared));
-        if has_other && *private.data() == Data::Copied {
+        let known = &kept.mark.prepared;
+        let others = preparer.is_some_and(|preparer| preparer.finds_other(known))
+            || tables.is_some_and(|tables| has_other(known, &describe(tables)));
+        if others && *private.data() == Data::Copied {
             // Nobody asked for these data: others are filled in a directory of their own.
             self.passing = None;
             kept = KeptData::open(&self.temporary_dir(at)?)?;
@@ -199,46 +202,45 @@ impl AcquiredServer<'_> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
 
+    /// Returns whether it is a private server that died.
+    pub(super) fn has_died(&mut self) -> bool {
+        self.sandbox.as_mut().is_some_and(|sandbox| sandbox.death().is_some())
+    }
+
     /// Fills what is missing, or was written to and may be filled again; returns whether it did.
     pub(super) fn prepare(&mut self, needs: Needs<'_>, progress: &mut Progress) -> Result<bool> {
         let (tables, preparer) = needs;
-        let is_written = self.written_by.as_ref().is_none_or(|by| !by.is_empty());
+        let is_stale =
+            |wanted: String| self.history.has_other(&wanted) || !self.history.is_clean(&wanted);
+        let force = tables.is_some_and(|tables| tables.force && is_stale(describe(tables)));
         let by_script = match preparer {
-            Some(preparer) => self.prepare_by(preparer, is_written, progress)?,
+            Some(preparer) => self.prepare_by(preparer, progress)?,
             None => false,
         };
-        let Some(tables) = tables.filter(|tables| tables.tables > 0) else { return Ok(by_script) };
-        let force = tables.force && is_written;
-        let mut filled = 0;
-        if force || !self.prepared.contains(tables) {
+        let Some(tables) = tables else { return Ok(by_script) };
+        let (wanted, mut filled) = (describe(tables), 0);
+        if force || !has(&self.prepared, &wanted) {
             filled = fill(&self.link, &Dataset { force, ..tables.clone() }, progress)?;
         }
-        self.prepared.push(tables.clone());
-        if let Some(kept) = &mut self.kept {
-            kept.add(&describe(tables))?;
-        }
-        if filled == tables.tables && preparer.is_none() && self.has_only(&describe(tables)) {
-            self.save_writers(Vec::new())?;
+        add(&mut self.prepared, wanted.clone());
+        self.hold(wanted.clone())?;
+        if filled == tables.tables {
+            self.renew(wanted)?;
         }
         Ok(by_script || filled > 0)
     }
 
     /// Has a script prepare its data, unless they are there. Those of a server that is there are somebody's: only
     /// `refill` may replace them.
-    fn prepare_by(
-        &mut self,
-        preparer: Preparer<'_>,
-        is_written: bool,
-        progress: &mut Progress,
-    ) -> Result<bool> {
-        let wanted = preparer.describe();
-        let has_other = preparer.finds_other(&self.held);
-        let renews = preparer.may_refill() && (is_written || has_other);
-        if !renews && (self.sandbox.is_none() || self.held.contains(&wanted)) {
+    fn prepare_by(&mut self, preparer: Preparer<'_>, progress: &mut Progress) -> Result<bool> {
+        let (wanted, held) = (preparer.describe(), self.history.held());
+        let has_other = preparer.finds_other(held);
+        let renews = preparer.may_refill() && (has_other || !self.history.is_clean(&wanted));
+        if !renews && (self.sandbox.is_none() || held.contains(&wanted)) {
             return Ok(false);
         }
         if !renews {
-            check_other(preparer, &self.held)?;
+            check_other(preparer, held)?;
         }
         // Before `cleanup`: a part of its work is no data, either.
         self.hold(preparer.describe_unfinished())?;
@@ -246,45 +248,53 @@ impl AcquiredServer<'_> {
             preparer.run("cleanup", &self.link, progress)?;
         }
         preparer.run("prepare", &self.link, progress)?;
-        let is_alone = self.has_only(&wanted);
-        self.hold(wanted)?;
-        if renews || is_alone {
-            self.save_writers(Vec::new())?;
-        }
+        self.hold(wanted.clone())?;
+        self.renew(wanted)?;
         Ok(true)
     }
 
-    /// Returns whether its data go away with it and are not those of this script: another start has them.
-    pub(super) fn is_passing_without(&self, preparer: Preparer<'_>) -> bool {
-        self.sandbox.is_some() && self.kept.is_none() && !self.held.contains(&preparer.describe())
+    /// Returns whether its data go away with it and are not those of this run: another start has them.
+    pub(super) fn is_passing_without(&self, (tables, preparer): Needs<'_>) -> bool {
+        let held = self.history.held();
+        let lacks = |preparer: Preparer<'_>| !held.contains(&preparer.describe());
+        let others = tables.is_some_and(|tables| has_other(held, &describe(tables)));
+        self.sandbox.is_some() && self.kept.is_none() && (others || preparer.is_some_and(lacks))
     }
 
-    /// Returns whether only data of this kind are known to be there: others keep what was written to them.
-    fn has_only(&self, wanted: &str) -> bool {
-        are_all_of(wanted, &self.prepared, &self.held)
+    /// Returns the steps that wrote to the data of a run; `are_all` if it uses these alone.
+    pub(super) fn writers(&self, needs: Needs<'_>, are_all: bool) -> Option<Vec<String>> {
+        let (tables, preparer) = needs;
+        let by_script = preparer.map(|preparer| preparer.describe());
+        let used: Vec<String> = tables.map(describe).into_iter().chain(by_script).collect();
+        self.history.writers(&used, are_all)
     }
 
-    /// Notes the data of a script, in place of what there was of it.
+    /// Notes data, in place of others of their kind.
     fn hold(&mut self, held: String) -> Result<()> {
-        self.held.retain(|known| !is_of(known, &held));
         let kept = self.kept.as_mut().map_or(Ok(()), |kept| kept.add(&held));
-        self.held.push(held);
+        self.history.hold(held);
         kept
     }
 
-    pub(super) fn add_writer(&mut self, title: &str) -> Result<()> {
-        let known = self.written_by.get_or_insert_default();
-        if known.iter().any(|known| known == title) {
-            return Ok(());
-        }
-        let written = [known.as_slice(), &[title.to_owned()]].concat();
-        self.save_writers(written)
+    /// Notes data that were filled anew. Somebody else's server may have others.
+    fn renew(&mut self, filled: String) -> Result<()> {
+        self.history.renew(filled, self.sandbox.is_some());
+        self.save_writers()
     }
 
-    fn save_writers(&mut self, written: Vec<String>) -> Result<()> {
-        let written = self.written_by.insert(written);
-        let Some(kept) = self.kept.as_mut() else { return Ok(()) };
-        kept.change(|mark| mark.written_by.clone_from(written))
+    /// Notes a step that wrote: to tables of one schema, if that is known, or to any data.
+    pub(super) fn add_writer(&mut self, title: &str, only: Option<Schema>) -> Result<()> {
+        self.history.add_writer(title, only);
+        self.save_writers()
+    }
+
+    fn save_writers(&mut self) -> Result<()> {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        let written_by = self.history.written_by().unwrap_or_default().to_vec();
+        if kept.mark.written_by == written_by {
+            return Ok(());
+        }
+        kept.change(|mark| mark.written_by = written_by)
     }
 
     /// Ends a sandbox, and a server that `start` started, so that it does not disturb the next one.
@@ -307,16 +317,6 @@ fn fill(link: &ServerLink, tables: &Dataset, progress: &mut Progress) -> Result<
 fn check_other(preparer: Preparer<'_>, held: &[String]) -> Result<()> {
     let is_refused = preparer.finds_other(held) && !preparer.may_refill();
     if is_refused { Err(preparer.other_data()) } else { Ok(()) }
-}
-
-/// Returns whether two descriptions are of data of one kind.
-fn is_of(held: &str, other: &str) -> bool {
-    held.split(' ').next() == other.split(' ').next()
-}
-
-fn are_all_of(wanted: &str, prepared: &[Dataset], held: &[String]) -> bool {
-    prepared.iter().all(|tables| is_of(&describe(tables), wanted))
-        && held.iter().all(|held| is_of(held, wanted))
 }
 
 fn has_tables(link: &ServerLink) -> Result<bool> {
@@ -481,7 +481,12 @@ impl Controlled<'_> {
 
     fn read_state(&self) -> Result<ServerState> {
         let reading = async {
-            let mut session = match Session::open(self.link, None).await {
+            // Where TLS is preferred, the server decides.
+            let opening = async {
+                let link = reach(&self.link.target, &self.link.stop).await?;
+                Session::open(&link, None).await
+            };
+            let mut session = match opening.await {
                 Ok(session) => session,
                 Err(_) if is_nobody_listening(self.link).await => return Ok::<_, Error>(None),
                 Err(error) => return Ok(Some(Err(error))),
@@ -516,6 +521,8 @@ struct Mark {
 struct KeptData {
     dir: PathBuf,
     mark: Mark,
+    /// Two runs would start servers on the same files, or remove what the other one makes.
+    _claimed: Option<Claim>,
 }
 
 impl KeptData {
@@ -524,6 +531,10 @@ impl KeptData {
         let refused = |what: &str| Error::usage(format!("{}{what}", dir.display()));
         let failed = |e: io::Error| refused(&format!(": {e}"));
         fs::create_dir_all(dir).map_err(failed)?;
+        let claimed = claim(dir, |dir| {
+            Error::failed(format!("another loadgen run uses the data in {dir}"))
+                .hint("wait for its end, or name another directory for data")
+        })?;
         let mark = match fs::read(dir.join(MARK)) {
             Ok(text) => {
                 let mark = serde_json::from_slice::<Mark>(&text).ok();
@@ -540,7 +551,8 @@ impl KeptData {
             Err(_) => Mark { form: FORM.to_owned(), ..Mark::default() },
         };
         // The server has another working directory.
-        let mut kept = KeptData { dir: fs::canonicalize(dir).map_err(failed)?, mark };
+        let dir = fs::canonicalize(dir).map_err(failed)?;
+        let mut kept = KeptData { dir, mark, _claimed: claimed };
         kept.change(|_| ())?;
         Ok(kept)
     }
@@ -576,8 +588,14 @@ impl KeptData {
     fn fill(&mut self, link: &ServerLink, needs: Needs<'_>, progress: &mut Progress) -> Result<()> {
         let (tables, preparer) = needs;
         if let Some(tables) = tables {
-            fill(link, &Dataset { force: false, ..tables.clone() }, progress)?;
-            self.add(&describe(tables))?;
+            let wanted = describe(tables);
+            let force = tables.force && has_other(&self.mark.prepared, &wanted);
+            if force {
+                // Killed on the way, it has tables of both: the next start fills again.
+                self.add(&format!("{} (unfinished)", tables.schema.prefix()))?;
+            }
+            fill(link, &Dataset { force, ..tables.clone() }, progress)?;
+            self.add(&wanted)?;
         }
         if let Some(preparer) = preparer {
             let has_other = preparer.finds_other(&self.mark.prepared);
@@ -592,15 +610,12 @@ impl KeptData {
     }
 
     fn holds(&self, tables: &str) -> bool {
-        self.mark.prepared.iter().any(|prepared| prepared == tables)
+        has(&self.mark.prepared, tables)
     }
 
     /// Notes that these tables are in it; they replace others of their kind, which is the first word.
     fn add(&mut self, tables: &str) -> Result<()> {
-        self.change(|mark| {
-            mark.prepared.retain(|known| !is_of(known, tables));
-            mark.prepared.push(tables.to_owned());
-        })
+        self.change(|mark| add(&mut mark.prepared, tables.to_owned()))
     }
 
     fn change(&mut self, change: impl FnOnce(&mut Mark)) -> Result<()> {
@@ -613,10 +628,21 @@ impl KeptData {
 
 #[cfg(test)]
 mod tests {
-    use std::slice::from_ref;
-
     use super::*;
-    use crate::workload::Schema;
+    use crate::canned::{Canned, Listen, Script};
+    use crate::mysql::SslMode;
+    use crate::mysql::options::Ssl;
+
+    #[test]
+    fn server_without_tls_answers_where_tls_is_preferred() {
+        let canned = Canned::start(Script::default(), Listen::Port(0)).expect("a server");
+        let ssl = Ssl { mode: SslMode::Preferred, ..Ssl::default() };
+        let target = ConnectOptions { ssl, ..ConnectOptions::canned(canned.port()) };
+        let link = ServerLink::to(target, &Stop::default()).expect("options");
+        let (server, mut progress) = (profile::Server::default(), Progress::new(true, None));
+        let controlled = Controlled { server: &server, link: &link, progress: &mut progress };
+        assert!(matches!(controlled.read_state(), Ok(Some(Ok(_)))));
+    }
 
     #[test]
     fn a_counter_that_fell_is_another_servers() {
@@ -640,31 +666,21 @@ mod tests {
         kept.change(|mark| mark.version = "8.0.33".to_owned()).expect("written");
         kept.add("sbtest 8 x 100").expect("written");
         kept.change(|mark| mark.written_by = vec!["update-index".to_owned()]).expect("written");
+        let taken = KeptData::open(&place).map(drop).expect_err("it is in use").to_string();
+        assert!(taken.contains("another loadgen run uses the data in"), "{taken}");
+        drop(kept);
         let mut again = KeptData::open(&place).expect("loadgen's");
         assert_eq!(again.version().as_deref(), Some("8.0.33"));
         assert!(again.holds("sbtest 8 x 100") && !again.holds("sbtest 8 x 200"));
         again.add("sbtest 8 x 200").expect("written");
         again.add("bulk 1 x 0").expect("written");
         assert!(again.holds("sbtest 8 x 200") && !again.holds("sbtest 8 x 100"));
+        again.add("sbtest 4 x 200").expect("written");
+        assert!(again.holds("sbtest 4 x 200") && again.holds("sbtest 8 x 200"));
         assert_eq!(again.mark.written_by, ["update-index"]);
         again.change(|mark| mark.written_by.clear()).expect("written");
+        drop(again);
         assert!(KeptData::open(&place).expect("loadgen's").mark.written_by.is_empty());
-    }
-
-    #[test]
-    fn writers_stay_known_when_data_of_another_kind_are_there() {
-        let tables = |schema| Dataset { schema, tables: 4, rows: 100, ..Dataset::default() };
-        let (own, other) = (tables(Schema::Sbtest), tables(Schema::Phptest));
-        let more = Dataset { tables: 8, ..own.clone() };
-        let (wanted, kept) = (describe(&own), describe(&other));
-        let script = "script:tpcc.lua scale=1, texts , file 00".to_owned();
-        assert!(are_all_of(&wanted, &[own.clone(), more], from_ref(&wanted)));
-        assert!(!are_all_of(&wanted, &[own.clone(), other], &[]), "an earlier run's");
-        for held in [&kept, &script] {
-            assert!(!are_all_of(&wanted, from_ref(&own), from_ref(held)), "the directory's");
-        }
-        assert!(are_all_of(&script, &[], &["script:tpcc.lua (unfinished)".to_owned()]));
-        assert!(!are_all_of(&script, &[own], &[]));
     }
 
     #[test]

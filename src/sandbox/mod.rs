@@ -657,8 +657,8 @@ fn answer(start: &mut Start, port: u16) -> Result<Result<String, String>> {
         }
         match ask(&socket, &tcp)? {
             Ok(identity) => check(identity, start, port).map(|version| Some(Ok(version))),
-            Err(Failure::Lost(why)) => {
-                last = why;
+            Err(Failure::Lost(loss)) => {
+                last = loss.why;
                 Ok(None)
             }
             Err(refused) => Err(start.failure(&format!("refuses its own root account: {refused}"))),
@@ -685,11 +685,11 @@ fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>>
         let sql = "SELECT @@datadir, @@pid_file, @@port, @@version";
         let row = rows::<4>(&mut session, sql).await?.pop();
         session.close(COURTESY).await;
-        let row = row.ok_or_else(|| Failure::Lost("an answer without a row".to_owned()))?;
+        let row = row.ok_or_else(|| Failure::lost("an answer without a row"))?;
         Ok(row.map(Option::unwrap_or_default))
     };
     // The connection ends with the future: nobody reads a late answer.
-    let late = || Err(Failure::Lost(format!("no answer within {ANSWER_WITHIN:?}")));
+    let late = || Err(Failure::lost(format!("no answer within {ANSWER_WITHIN:?}")));
     Ok(runtime.block_on(within(ANSWER_WITHIN, asking)).unwrap_or_else(late))
 }
 

@@ -38,16 +38,24 @@ pub struct Store {
     named_by: &'static str,
 }
 
+/// A directory that is locked until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim(File);
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // A child that is just being started has the descriptor, too: closing it here is not enough.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Claims the directory for one run of a profile until the result is dropped: two at once would
-/// measure the same steps beside each other. File systems without locks let all in.
-pub(crate) fn claim(dir: &Path) -> Result<Option<File>> {
+/// measure the same steps beside each other, or fill the same data. File systems without locks let all in.
+pub(crate) fn claim(dir: &Path, taken: impl FnOnce(String) -> Error) -> Result<Option<Claim>> {
     let Ok(claimed) = File::open(dir) else { return Ok(None) };
     match claimed.try_lock() {
-        Ok(()) => Ok(Some(claimed)),
-        Err(TryLockError::WouldBlock) => {
-            let what = format!("another loadgen run measures into {}", dir.display());
-            Err(Error::failed(what).hint("wait for its end, or use another --out"))
-        }
+        Ok(()) => Ok(Some(Claim(claimed))),
+        Err(TryLockError::WouldBlock) => Err(taken(dir.display().to_string())),
         Err(TryLockError::Error(_)) => Ok(None),
     }
 }
@@ -646,6 +654,7 @@ mod tests {
     #[test]
     fn a_directory_is_claimed_by_one_at_a_time() {
         let dir = tempfile::tempdir().expect("a directory");
+        let claim = |dir: &Path| claim(dir, Error::failed);
         let first = claim(dir.path()).expect("nobody has it");
         assert!(first.is_some());
         assert_eq!(claim(dir.path()).expect_err("it is taken").kind(), Kind::Failed);

@@ -28,11 +28,11 @@ use crate::terms::{
 };
 pub use crate::terms::{Class, ErrorClass, VerdictKind};
 
+pub(crate) use files::{Claim, claim, escape_hostile, part};
 pub use files::{
     Loaded, Location, Record, Store, collect, file_name, from_json, load, load_each, records,
     to_json,
 };
-pub(crate) use files::{claim, escape_hostile, part};
 pub(crate) use imported::IMPORTED;
 pub use imported::{
     Fairness, Imported, ImportedBucket, ImportedInterval, ImportedLatency, ImportedPercentile,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::options::ensure;
 use super::sql::{Splitter, Words, length_of_comment, length_of_quoted};
-use super::statement::{Expect, Param, Statement, StatementKind, is_control};
+use super::statement::{Expect, Param, STATEMENT_MAX, Statement, StatementKind, is_control};
 use super::{Begin, Effect, KeySource, Options, Schema, Transaction, Workload};
 use crate::error::{Error, Result};
 
@@ -14,8 +14,6 @@ const PLACEHOLDERS: &str = "{random A..B} (a number), {digits N} (random digits)
 
 /// Upper limit on a file's bytes: it is sent again and again.
 const FILE_MAX: u64 = 64 << 20;
-/// Longest statement, bytes: the client sends no longer packets.
-const STATEMENT_MAX: usize = 16 << 20;
 
 /// Reads a file, `-` for standard input, and makes a workload of it; `flag` names it in errors.
 pub(crate) fn script_of_file(path: &Path, flag: &str) -> Result<Workload> {

@@ -13,6 +13,8 @@ use super::table::Schema;
 
 /// The protocol's limit on parameters of a prepared statement.
 const PARAMS_MAX: u64 = 65_535;
+/// Longest statement, bytes: the client sends no longer packets.
+pub(super) const STATEMENT_MAX: usize = 16 << 20;
 /// First words of SQL that changes rows.
 const WRITING: [&str; 6] = ["UPDATE", "INSERT", "DELETE", "REPLACE", "TRUNCATE", "LOAD"];
 /// First words of SQL that begins or ends a transaction.
@@ -131,7 +133,11 @@ impl List {
                 ensure(self.rows(options) > 0, "a list of nothing is no SQL")?;
                 let params = times.value(options) * self.params.len() as u64;
                 let many = format_args!("{params} parameters are more than {PARAMS_MAX}");
-                ensure(params <= PARAMS_MAX, many)
+                ensure(params <= PARAMS_MAX, many)?;
+                let each = (self.each.len() + self.join.len()) as u64;
+                let bytes = times.value(options).saturating_mul(each);
+                let long = format_args!("a list of {bytes} bytes is longer than {STATEMENT_MAX}");
+                ensure(bytes <= STATEMENT_MAX as u64, long)
             }
             _ => Err("a list has either times or bytes".to_owned()),
         }

@@ -302,6 +302,7 @@ fn repeats_and_lists_are_bounded_and_known() {
         (list("{ each = '1' }"), "either times or bytes"),
         (list("{ each = '1', times = 0 }"), "nothing"),
         (list("{ each = '?', times = 70000, params = ['k'] }"), "more than 65535"),
+        (list("{ each = '1', times = 1000000000 }"), "longer than 16777216"),
     ] {
         let error = wrong.expect_err(why);
         assert!(error.contains(why), "{why}: {error}");

@@ -88,6 +88,15 @@ fn force_fills_again_what_prepare_made() {
 }
 
 #[test]
+fn tables_that_stay_empty_count_as_filled_when_they_are_made_anew() {
+    let db = &Db::new(&SANDBOXES[0].1);
+    let bulk = Dataset { schema: Schema::Bulk, ..job(2, 0) };
+    assert_eq!(db.prepare(&bulk).unwrap().filled, 2);
+    assert_eq!(db.prepare(&bulk).unwrap().filled, 0);
+    assert_eq!(db.prepare(&Dataset { force: true, ..bulk }).unwrap().filled, 2);
+}
+
+#[test]
 fn cleanup_drops_what_prepare_made_and_nothing_else() {
     everywhere(|db| {
         db.prepare(&job(12, 10)).unwrap();

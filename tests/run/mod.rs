@@ -207,6 +207,32 @@ fn a_continued_run_counts_the_steps_that_are_to_be_done() {
     assert!(ids.iter().all(|one| ids.iter().filter(|s| s.step_id == one.step_id).count() == 1));
 }
 
+#[test]
+fn commands_have_a_status_where_the_starter_ignores_the_end_of_children() {
+    let suite = "[[run]]\nsuite = { name = 's', tests = [{ name = 'a', run = ['true'] }] }\n";
+    let place = Place::new(&two_labels("", suite));
+    let output = Command::new("sh")
+        .args(["-c", "trap '' CHLD; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_loadgen")])
+        .args(["run", "p.toml", "--only", "label=plain"])
+        .current_dir(place.0.path())
+        .output();
+    Ended::of(&output.expect("sh runs")).assert_code(0);
+}
+
+#[test]
+fn run_after_the_death_of_a_private_server_is_measured_on_a_new_one() {
+    let runs = "[[run]]\nworkload = 'point-select'\nclients = 2\nwarmup = '0s'\ntime = '1m'\n\
+                [[run]]\nworkload = 'update-index'\nclients = 1\nops = 50\n\
+                [[command]]\nat = 0\nclients = 2\nrun = ['sh', '-c', 'kill -9 {pid}']\n";
+    let place = Place::new(&two_labels("", runs));
+    let ended = place.run("--only label=plain");
+    ended.assert_code(1);
+    let completed = |step: &Summary| step.outcome == summary::Outcome::Completed;
+    let done = place.summaries().into_iter().filter(completed);
+    let done = done.map(|step| step.workload.name.clone());
+    assert_eq!(done.collect::<Vec<_>>(), ["update-index"], "{}", ended.stderr);
+}
+
 /// The sum of k of all tables in a server's own words, left by a command.
 const WRITES: &str = "[[run]]\nworkload = 'update-index'\nclients = 2\nops = 200\nrepeat = 2\n\
                       [[run]]\nname = 'again'\nworkload = 'update-index'\nclients = 2\nops = 100\n";
@@ -228,6 +254,31 @@ fn writing_runs_start_from_equal_data_or_say_that_they_did_not() {
             assert_eq!(warned, !clean, "{data}");
         }
         assert_eq!(place.path("stock").exists(), data.contains("stock"));
+    }
+}
+
+#[test]
+fn runs_of_one_sandbox_have_tables_of_their_own_rows_unless_it_keeps_them() {
+    let run = |name: &str, rows: u32| {
+        let more = format!("name = '{name}'\nrows = {rows}\nclients = 1\nops = 50\n");
+        format!("[[run]]\nworkload = 'point-select'\n{more}")
+    };
+    let runs = run("few", 200) + &run("many", 300);
+    for data in ["", "data = 'copied'", "data = { keep = 'stock' }"] {
+        let place = Place::new(&two_labels(data, &runs));
+        if data.contains("keep") {
+            let refused = place.run("--only label=plain");
+            refused.assert_code(4);
+            assert!(refused.stderr.contains("refill = true"), "{}", refused.stderr);
+            let text = fs::read_to_string(place.path("p.toml")).expect("the profile");
+            let text = text.replace("[tables]", "[tables]\nrefill = true");
+            fs::write(place.path("p.toml"), text).expect("written");
+        }
+        place.run("--only label=plain").assert_code(0);
+        let mut rows: Vec<u64> = place.summaries().iter().map(|step| step.plan.rows).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        assert_eq!(rows, [200, 300], "{data}");
     }
 }
 
@@ -931,6 +982,8 @@ fn run_measures_the_server_of_the_flags_when_the_profile_has_others() {
     for other in ["-h 127.0.0.1 -P 1", "", &format!("{flags} --label x")] {
         assert_eq!(measured(other), 0, "{other}");
     }
+    let elsewhere = loadgen(&place, &format!("{part} --list {flags} --database other"));
+    assert!(elsewhere.assert_code(2).stderr.contains("database sbtest"), "{}", elsewhere.stderr);
     // One label is left of several, in every run and table.
     let all = loadgen(&place, "run update-one-client --list -h 127.0.0.1 -P 1 --label mine");
     let lines = all.assert_code(0).stdout.lines();
@@ -954,6 +1007,19 @@ fn run_measures_the_server_of_the_flags_when_the_profile_has_others() {
     recheck(&format!("{moved} --database other")).assert_code(2);
     recheck("--no-defaults -u root -h 127.0.0.1").assert_code(2);
     loadgen(&place, "run smoke --list -h 127.0.0.1 --program a=/b").assert_code(2);
+}
+
+#[test]
+fn password_of_the_command_line_is_known_when_the_server_is_looked_for_again() {
+    let server = common::sandbox(&common::local(), &[]);
+    common::query(&server, "CREATE DATABASE IF NOT EXISTS sbtest");
+    common::query(&server, "CREATE USER p@localhost IDENTIFIED BY 'secret'");
+    common::query(&server, "GRANT ALL ON *.* TO p@localhost");
+    let place = Place::new("");
+    let flags = format!("--no-defaults -u p -psecret --socket {}", server.socket.display());
+    let part = "--scale 0.1 --only workload=point-select --only repeat=1";
+    loadgen(&place, &format!("run smoke {part} {flags}")).assert_code(0);
+    assert_eq!(place.summaries().len(), 1);
 }
 
 #[test]

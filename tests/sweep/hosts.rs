@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -430,6 +431,23 @@ fn host_is_refused_when_it_has_no_loadgen_or_another_one() {
     let pid = fs::read_to_string(pid).expect("it was started");
     let pid = Pid::from_raw(pid.trim().parse().expect("a number"));
     until("the end of what was killed", || kill(pid, None).is_err());
+}
+
+#[test]
+fn no_host_is_started_when_the_measuring_process_can_know_better() {
+    let (server, taken) =
+        (canned(Vec::new()), TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    let port = taken.local_addr().expect("bound").port();
+    let metrics = format!("--openmetrics {port}");
+    let file = "--ssl-mode VERIFY_CA --ssl-ca /nonexistent/ca.pem";
+    for wrong in ["--tables 9", file, &metrics] {
+        let hosts = Hosts::new();
+        let words = format!("point-select --clients 2 --warmup 0 --ops 10 {wrong}");
+        let ended = run(&words, &hosts, "a,b", server.port());
+        assert!(ended.code != 0 && ended.summaries.is_empty(), "{}", ended.stderr);
+        let started = ["a", "b"].map(|name| hosts.0.path().join(name).exists());
+        assert_eq!(started, [false; 2], "{wrong}: {}", ended.stderr);
+    }
 }
 
 #[test]

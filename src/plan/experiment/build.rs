@@ -105,12 +105,8 @@ fn find_subjects<'e>(
 }
 
 fn pairs(from: &[&ServerSetup], to: &[&ServerSetup]) -> Vec<(String, String)> {
-    let program = |subject: &ServerSetup| {
-        let label = subject.label.strip_suffix(subject.server.name()).unwrap_or_default();
-        label.trim_end_matches('+').to_owned()
-    };
     let all = from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to)));
-    let (same, other): (Vec<_>, Vec<_>) = all.partition(|(from, to)| program(from) == program(to));
+    let (same, other): (Vec<_>, Vec<_>) = all.partition(|(from, to)| from.program == to.program);
     let chosen = if same.is_empty() { other } else { same };
     chosen.into_iter().map(|(from, to)| (from.label.clone(), to.label.clone())).collect()
 }
@@ -234,6 +230,8 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
     };
     let names = knobs.workload.iter().flat_map(Names::texts);
     let found = names.enumerate().map(find).collect::<Result<Vec<Workload>>>()?;
+    let what = "a run without workloads measures nothing";
+    profile.ensure(!found.is_empty(), format_args!("run/{n}/workload"), what)?;
     let known: BTreeSet<&String> = found.iter().flat_map(|found| found.options.keys()).collect();
     for name in knobs.options.keys() {
         let options = joined(known.iter().map(|known| Some((*known).clone())), ", ");
@@ -438,10 +436,13 @@ fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Serve
         profile.ensure(holds, here("label"), what)?;
     }
     let Some(sandbox) = &server.sandbox else { return Ok(()) };
-    for name in sandbox.scaled_options.keys() {
-        let once = sandbox.options.keys().all(|other| plain(other) != plain(name));
-        let what = format_args!("{name} is among options, too: it has one value");
-        profile.ensure(once, here(&format!("sandbox/scaled_options/{name}")), what)?;
+    let options = sandbox.options.keys().map(|name| ("options", name));
+    let scaled = sandbox.scaled_options.keys().map(|name| ("scaled_options", name));
+    let mut known = BTreeSet::new();
+    for (table, name) in options.chain(scaled) {
+        let once = known.insert(plain(name));
+        let what = format_args!("{name} is there twice, among options or scaled_options");
+        profile.ensure(once, here(&format!("sandbox/{table}/{name}")), what)?;
     }
     let (Data::Keep(dir) | Data::CopyOf(dir)) = sandbox.data() else { return Ok(()) };
     let named = !dir.as_os_str().is_empty();
@@ -517,6 +518,7 @@ fn subject(
     }
     ServerSetup {
         label: labelled(server.name()),
+        program: program.map(|(name, _)| name.clone()),
         base: server.base.as_deref().map(labelled),
         expect: vec![profile.expect.clone(), server.expect.clone()],
         server,

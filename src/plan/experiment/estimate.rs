@@ -6,8 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{CellGroup, Dataset, Experiment, RunSpec, What};
+use crate::mysql::options::Secret;
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
-use crate::plan::profile::{Data, Sandbox};
+use crate::plan::profile::{Data, Sandbox, Server};
 use crate::plan::{StopAt, seconds_of, units};
 use crate::terms::Warm;
 use crate::workload::Schema;
@@ -61,7 +62,7 @@ impl Experiment {
             let dir_text = |dir: &Path| dir.display().to_string();
             let (place, stays, passes, there) =
                 match subject.server.sandbox.as_ref().map(Sandbox::data) {
-                    None => (Some("a server that is there".to_owned()), bytes, 0, 0),
+                    None => (Some(place_of(&subject.server)), bytes, 0, 0),
                     Some(Data::ThrowAway) => (None, 0, whole, 0),
                     Some(Data::Keep(dir)) => (Some(dir_text(dir)), whole, 0, stored(dir)),
                     Some(Data::Copied) => {
@@ -92,6 +93,14 @@ impl Experiment {
         let disk_bytes = kept.into_values().fold(passing, u64::saturating_add);
         Estimate { legs, disk_bytes }
     }
+}
+
+/// Names a server that is there, as far as the profile tells it from others.
+fn place_of(server: &Server) -> String {
+    let Server { url, defaults_file, host, port, socket, database, given, .. } = server;
+    let url = url.as_ref().map(Secret::expose);
+    let given = given.as_ref().map(|given| &given.address);
+    format!("{:?}", (url, defaults_file, host, port, socket, database, given))
 }
 
 pub(super) fn describe(estimate: &Estimate, unknown: &str) -> String {

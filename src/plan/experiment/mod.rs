@@ -27,7 +27,7 @@ use super::{Plan, Step, defaults, shuffle};
 use crate::error::{Error, Result};
 use crate::terms::Gate;
 use crate::workload::random::{mix, name_part, seed_of};
-use crate::workload::{self, Schema};
+use crate::workload::{self, Schema, Workload};
 
 /// Flags beside a profile.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -86,6 +86,8 @@ pub struct Experiment {
 pub struct ServerSetup {
     /// The label in the file, with its program's name.
     pub label: String,
+    /// The name of its program, if `--program` gave it one.
+    pub program: Option<String>,
     pub base: Option<String>,
     /// The server with inherited settings, at this scale.
     pub server: Server,
@@ -182,6 +184,14 @@ impl RunSpec {
     /// Returns whether it may write; a script or a suite may.
     pub(crate) fn writes(&self) -> bool {
         self.script.is_some() || self.plan().is_none_or(Plan::may_write)
+    }
+
+    /// Returns the schema of all tables that it uses, if that is known: a script or somebody's SQL may use any.
+    pub(crate) fn only_schema(&self) -> Option<Schema> {
+        let (plan, dataset) = self.sweep().filter(|_| self.script.is_none())?;
+        let is_own = |of: &Workload| of.built_in && of.schema == dataset.schema;
+        let has_script = plan.groups.iter().any(|group| group.script.is_some());
+        (!has_script && plan.workloads().all(is_own)).then_some(dataset.schema)
     }
 
     pub(crate) fn plan(&self) -> Option<&Plan> {
@@ -341,10 +351,12 @@ impl Experiment {
         format!("{VERSION}-{:016x}", mix(name_part(&text)))
     }
 
-    /// Returns the clients of a subject's largest step, and their prepared statements.
+    /// Returns the most clients of a subject, or connections that fill its tables; and prepared statements.
     pub(crate) fn most(&self, subject: usize) -> (u32, u64) {
         let parts = self.parts.iter().filter(|part| part.subjects.contains(&subject));
-        parts.fold((1, 0), |(most, statements), part| {
+        // They are not there while clients are, but may be more.
+        let jobs = self.profile.tables.jobs.map_or(1, value::Whole::small);
+        parts.fold((jobs, 0), |(most, statements), part| {
             let What::Sweep(plan, dataset) = &part.what else { return (most, statements) };
             let spread = plan.spread_over(dataset.tables).expect("the profile was checked");
             let clients = plan.clients_max().saturating_add(plan.clients_beside());

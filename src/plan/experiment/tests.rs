@@ -103,6 +103,9 @@ fn changes_are_told_of_each_program() {
     assert_eq!(changes("8.0+a", "b", &two), ["8.0+a 8.0+b"]);
     assert_eq!(changes("there", "b", &two), ["there 5.6+b", "there 8.0+b"]);
     assert_eq!(changes("first", "last", &two), ["there 8.0+b"]);
+    let programs = ["5.6", "5.6+"].map(|name| (name.to_owned(), format!("/{name}").into()));
+    let alike = Overrides { programs: programs.into(), ..overrides() };
+    assert_eq!(changes("a", "b", &alike), ["5.6+a 5.6+b", "5.6++a 5.6++b"]);
     assert!(experiment(TEXT, &two).changes.is_empty());
     // Without `from` a change begins at the baseline.
     let changes = experiment(&format!("{TEXT}layout = 'delta'\nnew = 'a'\n"), &two).changes;
@@ -288,6 +291,16 @@ fn a_cell_keeps_its_key_while_it_is_the_same_measurement() {
 }
 
 #[test]
+fn key_is_the_same_in_whatever_order_the_hosts_are_named() {
+    let of = |threads: &[u32]| {
+        let host_threads = Some(threads.to_vec());
+        keys(&experiment(TEXT, &Overrides { host_threads, ..overrides() }))
+    };
+    assert_eq!(of(&[8, 4]), of(&[4, 8]));
+    assert_ne!(of(&[6, 6]), of(&[4, 8]), "as many threads on other hosts");
+}
+
+#[test]
 fn key_is_another_when_the_scale_is_another() {
     let suite = "[[run]]\nsuite = { name = \"s\", tests = [{ name = \"a\", run = [\"x\"] }] }\n";
     let text = TEXT.replace("[report]", &format!("{suite}[report]"));
@@ -322,6 +335,15 @@ fn key_of_a_script_has_the_tables_of_its_groups_when_there_are_some() {
 }
 
 #[test]
+fn private_server_takes_as_many_connections_as_fill_its_tables() {
+    let most = |jobs: u32| {
+        let text = TEXT.replace("count = 4", &format!("count = 4\njobs = {jobs}"));
+        experiment(&text, &overrides()).most(0).0
+    };
+    assert_eq!((most(2), most(200)), (8, 200));
+}
+
+#[test]
 fn groups_of_a_run_have_workloads_of_the_file_and_are_refused_at_their_place() {
     let own = "[[workload]]\nname = \"mine\"\n[[workload.transaction]]\n\
                [[workload.transaction.statement]]\nsql = \"DELETE FROM {table} WHERE id = 7\"\n";
@@ -333,6 +355,8 @@ fn groups_of_a_run_have_workloads_of_the_file_and_are_refused_at_their_place() {
     let What::Sweep(plan, _) = &experiment.parts[1].what else { panic!("a sweep") };
     assert_eq!((plan.groups.len(), plan.clients_beside()), (1, 3));
     assert!(experiment.parts[1].writes(), "the readers' run writes now");
+    let only: Vec<Option<Schema>> = experiment.parts.iter().map(RunSpec::only_schema).collect();
+    assert_eq!(only, [Some(Schema::Sbtest), None], "nobody knows the tables of somebody's SQL");
     for (group, part) in [
         ("{ workload = \"mine\", rates = 5 }", "rates"),
         ("{ workload = \"yours\" }", "mine"),
@@ -408,6 +432,23 @@ fn an_estimate_has_the_time_that_reads_all_rows() {
         assert_eq!(sum(&cold, time), sum(&warm, time));
     }
     assert_eq!(cold.disk_bytes, warm.disk_bytes);
+}
+
+#[test]
+fn each_server_that_is_there_has_the_time_of_its_fill() {
+    let preparing = |other: &str| -> Vec<u64> {
+        let text = format!(
+            "name = 'x'\n[[server]]\nlabel = 'a'\nhost = 'db1'\n\
+             [[server]]\nlabel = 'b'\n{other}\n[tables]\nrows = '10M'\n\
+             [[run]]\nworkload = 'point-select'\n"
+        );
+        let experiment = experiment(&text, &overrides());
+        let of = experiment.estimate(&experiment.legs(|_| true), |_| 0);
+        of.legs.iter().map(|leg| leg.preparing.as_secs()).collect()
+    };
+    // 10M rows at 100,000 a second, and a start.
+    assert_eq!(preparing("host = 'db2'"), [108, 108]);
+    assert_eq!(preparing("base = 'a'\nnote = 'again'"), [108, 8], "they share the tables");
 }
 
 #[test]

@@ -183,8 +183,8 @@ pub struct Tables {
     pub charset: Option<CharsetName>,
     /// As `--jobs` of `prepare`
     pub jobs: Option<Threads>,
-    /// `true`: tables that were written to are dropped and filled again before the next run (only those that
-    /// loadgen made); a `load` may drop what was prepared
+    /// `true`: tables that were written to, or have other rows, are dropped and filled again before the next run (only
+    /// those that loadgen made); a `load` may drop what was prepared
     pub refill: bool,
     /// `true`: a private server flushes the pages of its fill before the first step;
     /// `true` by default

@@ -204,6 +204,13 @@ fn every_value_is_held_against_what_it_may_be() {
             at: "\"4G\"",
             says: "among options",
         },
+        Change { from: sandbox, to: "options = { a-b = 1, a_b = 2 }\n", at: "2 }", says: "twice" },
+        Change {
+            from: "[\"point-select\", \"mine\"]",
+            to: "[]",
+            at: "[]\nclients",
+            says: "measures nothing",
+        },
         Change { from: "[\"OFF\", \"absent\"]", to: "[]", at: "[]", says: "is empty" },
         Change {
             from: "count = 8",
