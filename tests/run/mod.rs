@@ -988,7 +988,7 @@ fn run_measures_the_server_of_the_flags_when_the_profile_has_others() {
     let all = loadgen(&place, "run update-one-client --list -h 127.0.0.1 -P 1 --label mine");
     let lines = all.assert_code(0).stdout.lines();
     let steps: Vec<&str> = lines.filter(|line| line.starts_with("step ")).collect();
-    assert_eq!(steps.len(), 2, "{}", all.stdout);
+    assert_eq!(steps.len(), 4, "{}", all.stdout);
     assert!(
         steps.iter().all(|line| line.split_whitespace().any(|word| word == "mine")),
         "{steps:?}"
@@ -1019,7 +1019,7 @@ fn password_of_the_command_line_is_known_when_the_server_is_looked_for_again() {
     let flags = format!("--no-defaults -u p -psecret --socket {}", server.socket.display());
     let part = "--scale 0.1 --only workload=point-select --only repeat=1";
     loadgen(&place, &format!("run smoke {part} {flags}")).assert_code(0);
-    assert_eq!(place.summaries().len(), 1);
+    assert_eq!(place.summaries().len(), 2);
 }
 
 #[test]
