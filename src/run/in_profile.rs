@@ -123,8 +123,9 @@ impl InProfile<'_> {
         };
         found.extend(written.map(|written| finding!(DataNotEqual, written)));
         if writes {
-            // Only the first try of the first step of a sweep finds its data as it was prepared.
-            let is_first = self.leg.cells[0] == at && step.attempt == 1;
+            // Only the first step of a sweep finds its data as it was prepared; its next tries, where it is restored.
+            let is_first =
+                self.leg.cells[0] == at && (step.attempt == 1 || self.subject.server.can_restore());
             found.extend((!is_first).then(|| finding!(CarriedOn)));
             // Steps that should have written before were measured earlier, or are not wanted.
             let missing = self.experiment.before(at, &self.leg.cells);

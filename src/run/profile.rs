@@ -473,8 +473,25 @@ impl<'a> Legs<'a> {
         self.taken.take().map_or(Ok(()), |taken| taken.give_back(self.progress))
     }
 
+    /// Each try of a first step that writes has a server of its own, if the data can be restored.
     fn run_leg(&mut self, leg: &CellGroup, steps: &[Step], earlier: &mut Earlier) -> Result<()> {
+        let mut attempt = 1;
+        while let Some(next) = self.try_leg(leg, steps, attempt, earlier)? {
+            attempt = next;
+        }
+        Ok(())
+    }
+
+    /// Measures the steps. Returns the next try of the first one, if it needs restored data.
+    fn try_leg(
+        &mut self,
+        leg: &CellGroup,
+        steps: &[Step],
+        attempt: u32,
+        earlier: &mut Earlier,
+    ) -> Result<Option<u32>> {
         self.servers.stop.check()?;
+        let fresh = leg.fresh || attempt > 1;
         let (began, experiment) = (Instant::now(), self.experiment);
         let (subject, part) = (&experiment.subjects[leg.subject], &experiment.parts[leg.part]);
         let own = &subject.server;
@@ -483,8 +500,8 @@ impl<'a> Legs<'a> {
         let fits = |taken: &AcquiredServer<'_>| {
             taken.subject == leg.subject && !taken.is_passing_without(needs)
         };
-        if leg.fresh || !self.taken.as_ref().is_some_and(fits) {
-            self.servers.written_by.take_if(|_| leg.fresh);
+        if fresh || !self.taken.as_ref().is_some_and(fits) {
+            self.servers.written_by.take_if(|_| fresh);
             self.give_back()?;
             let taken = self.servers.take(leg.subject, needs, self.progress);
             self.taken = Some(taken.map_err(name_refill)?);
@@ -539,6 +556,8 @@ impl<'a> Legs<'a> {
             ranks: self.ranks.as_mut(),
             exporter: self.exporter.clone(),
             others_max: self.others_max,
+            attempt,
+            restores: part.writes() && own.can_restore(),
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();
@@ -546,8 +565,9 @@ impl<'a> Legs<'a> {
         let ended = runtime()?.block_on(run_steps(&mut measuring, &server.link, next));
         self.saved += measuring.saved;
         self.forecast = measuring.forecast;
+        let postponed = measuring.postponed;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
-        ended.map_err(name_refill)
+        ended.map(|()| postponed).map_err(name_refill)
     }
 }
 

@@ -81,6 +81,12 @@ pub struct Steps<'a> {
     pub(crate) ranks: Option<&'a mut Ranks>,
     /// Limit on the part of a host's CPU that others use. A step above it is measured again.
     pub(crate) others_max: Option<f64>,
+    /// The try with which the first step begins.
+    pub(crate) attempt: u32,
+    /// True if the caller restores what the first step wrote before its next try.
+    pub(crate) restores: bool,
+    /// The next try of the first step, which needs restored data.
+    pub(crate) postponed: Option<u32>,
     pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
 }
@@ -112,6 +118,9 @@ impl<'a> Steps<'a> {
             exporter: None,
             ranks: None,
             others_max: None,
+            attempt: 1,
+            restores: false,
+            postponed: None,
             saved: 0,
             summaries: Vec::new(),
         })
@@ -125,13 +134,19 @@ impl<'a> Steps<'a> {
     ) -> Result<()> {
         let control = open(link, self.charset()).await?;
         let mut at = self.survey(link, control).await?;
+        let mut first = self.attempt;
         while let Some(step) = next(&self.summaries)? {
-            for attempt in 1.. {
+            for attempt in std::mem::replace(&mut first, 1).. {
                 link.stop.check()?;
                 let step = Step { attempt, ..step };
                 // Boxed: the future is large.
                 if Box::pin(self.step(&mut at, &step)).await? != Outcome::MeasuredAgain {
                     break;
+                }
+                if self.restores && self.summaries.is_empty() {
+                    self.postponed = Some(attempt + 1);
+                    close(at.control).await;
+                    return Ok(());
                 }
             }
         }

@@ -258,6 +258,26 @@ fn writing_runs_start_from_equal_data_or_say_that_they_did_not() {
 }
 
 #[test]
+fn step_that_writes_has_restored_data_in_each_try() {
+    let busy = "[[command]]\nat = 0\nrun = ['timeout', '0.4', 'sh', '-c', 'while :; do :; done']\n";
+    let run =
+        "[[run]]\nworkload = 'update-index'\nclients = [1, 2]\ntime = '600ms'\nwarmup = '0s'\n";
+    for (data, restores) in [("data = 'copied'", true), ("data = { keep = 'stock' }", false)] {
+        let place = Place::new(&two_labels(data, &format!("{run}{busy}")));
+        place.run("--only label=plain --others-max 0.1%").assert_code(0);
+        let of_tries = |clients: u32, tries: bool| {
+            let all =
+                place.summaries().into_iter().filter(move |step| step.plan.clients == clients);
+            all.filter(move |step| (step.outcome == summary::Outcome::MeasuredAgain) == tries)
+        };
+        let carried_on = |step: Summary| step.warnings.iter().any(|w| w.code == "carried_on");
+        let carried = |clients| of_tries(clients, false).map(carried_on).collect::<Vec<_>>();
+        assert_eq!([1, 2].map(|clients| of_tries(clients, true).count()), [3, 3], "{data}");
+        assert_eq!([carried(1), carried(2)], [vec![!restores], vec![true]], "{data}");
+    }
+}
+
+#[test]
 fn runs_of_one_sandbox_have_tables_of_their_own_rows_unless_it_keeps_them() {
     let run = |name: &str, rows: u32| {
         let more = format!("name = '{name}'\nrows = {rows}\nclients = 1\nops = 50\n");
