@@ -102,7 +102,7 @@ pub(super) fn check_notes(notes: &[(String, String)]) -> Result<()> {
         let other = known.insert(key, value).filter(|other| *other != value);
         if let Some(other) = other {
             let text = format!("--note {key} is there twice, with '{other}' and '{value}'");
-            return Err(Error::usage(text).hint("a note has one value: another name for the other"));
+            return Err(Error::usage(text).hint("give the other value another name"));
         }
     }
     Ok(())
@@ -322,7 +322,7 @@ pub(super) fn load(args: LoadArgs) -> Result<()> {
             let again = [(args.repeat > 1, "--repeat times"), (servers > 1, "for each --sandbox")];
             if let Some((_, times)) = again.into_iter().find(|(is_given, _)| *is_given) {
                 let text = format!("--from-dump -: standard input comes once, not {times}");
-                return Err(Error::usage(text).hint("give it a file"));
+                return Err(Error::usage(text).hint("name a file"));
             }
         }
         Some(_) => {}

@@ -297,19 +297,19 @@ fn median_or_sum(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, S
 }
 
 pub(crate) fn quantity_in_words(quantity: Quantity, value: f64) -> String {
-    rounded(quantity, value, 0).1
+    round_in_words(quantity, value, 0).1
 }
 
 /// Words a number that a gate is held against: with more digits where the rounded one is on the other side.
 pub(crate) fn judged_in_words(gate: &Gate, value: f64) -> String {
     let held = gate.range.contains(&value);
-    let mut all = (0..=DIGITS_MAX).map(|digits| rounded(gate.quantity, value, digits));
+    let mut all = (0..=DIGITS_MAX).map(|digits| round_in_words(gate.quantity, value, digits));
     let alike = all.find(|(shown, _)| gate.range.contains(shown) == held);
     alike.map_or_else(|| quantity_in_words(gate.quantity, value), |(_, text)| text)
 }
 
 /// Returns a number as it is shown with so many digits more than usual, and its words.
-fn rounded(quantity: Quantity, value: f64, digits: usize) -> (f64, String) {
+fn round_in_words(quantity: Quantity, value: f64, digits: usize) -> (f64, String) {
     let (scaled, decimals, unit) = match quantity {
         Quantity::Qps | Quantity::Tps => (value, units::rate_decimals([value]), "/s"),
         Quantity::Latency(_) | Quantity::Connect(_) => (value / 1e3, 3, " ms"),

@@ -80,7 +80,7 @@ fn is_of(held: &str, other: &str) -> bool {
 }
 
 /// Splits a description of tables into their number and the rest.
-fn tables(data: &str) -> Option<(u32, &str)> {
+fn split_tables(data: &str) -> Option<(u32, &str)> {
     let (count, rest) = data.split_once(' ')?.1.split_once(" x ")?;
     Some((count.parse().ok()?, rest))
 }
@@ -88,7 +88,7 @@ fn tables(data: &str) -> Option<(u32, &str)> {
 /// Returns whether these data are among all: fewer tables of the same rows are, too.
 pub(super) fn has(all: &[String], wanted: &str) -> bool {
     all.iter().filter(|known| is_of(known, wanted)).any(|known| {
-        match (tables(known), tables(wanted)) {
+        match (split_tables(known), split_tables(wanted)) {
             (Some((count, rest)), Some((fewer, same))) => rest == same && fewer <= count,
             _ => known == wanted,
         }
@@ -97,7 +97,7 @@ pub(super) fn has(all: &[String], wanted: &str) -> bool {
 
 /// Returns whether tables of this kind are among all that have other rows.
 pub(super) fn has_other(all: &[String], wanted: &str) -> bool {
-    let rest = |data: &str| tables(data).map(|(_, rest)| rest.to_owned());
+    let rest = |data: &str| split_tables(data).map(|(_, rest)| rest.to_owned());
     all.iter().any(|known| is_of(known, wanted) && rest(known) != rest(wanted))
 }
 

@@ -123,7 +123,8 @@ impl InProfile<'_> {
         };
         found.extend(written.map(|written| finding!(DataNotEqual, written)));
         if writes {
-            // Only the first step of a sweep finds its data as it was prepared; its next tries, where it is restored.
+            // Only the first step of a sweep finds its data as it was prepared. A later try of it does so if the data
+            // is restored.
             let is_first =
                 self.leg.cells[0] == at && (step.attempt == 1 || self.subject.server.can_restore());
             found.extend((!is_first).then(|| finding!(CarriedOn)));

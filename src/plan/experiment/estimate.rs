@@ -62,7 +62,7 @@ impl Experiment {
             let dir_text = |dir: &Path| dir.display().to_string();
             let (place, stays, passes, there) =
                 match subject.server.sandbox.as_ref().map(Sandbox::data) {
-                    None => (Some(place_of(&subject.server)), bytes, 0, 0),
+                    None => (Some(name_server(&subject.server)), bytes, 0, 0),
                     Some(Data::ThrowAway) => (None, 0, whole, 0),
                     Some(Data::Keep(dir)) => (Some(dir_text(dir)), whole, 0, stored(dir)),
                     Some(Data::Copied) => {
@@ -96,7 +96,7 @@ impl Experiment {
 }
 
 /// Names a server that is there, as far as the profile tells it from others.
-fn place_of(server: &Server) -> String {
+fn name_server(server: &Server) -> String {
     let Server { url, defaults_file, host, port, socket, database, given, .. } = server;
     let url = url.as_ref().map(Secret::expose);
     let given = given.as_ref().map(|given| &given.address);

@@ -354,7 +354,7 @@ impl Experiment {
     /// Returns the most clients of a subject, or connections that fill its tables; and prepared statements.
     pub(crate) fn most(&self, subject: usize) -> (u32, u64) {
         let parts = self.parts.iter().filter(|part| part.subjects.contains(&subject));
-        // They are not there while clients are, but may be more.
+        // Tables are filled before the clients come, maybe over more connections.
         let jobs = self.profile.tables.jobs.map_or(1, value::Whole::small);
         parts.fold((jobs, 0), |(most, statements), part| {
             let What::Sweep(plan, dataset) = &part.what else { return (most, statements) };
