@@ -129,7 +129,7 @@ impl Spin {
     }
 }
 
-/// The pauses of a thread's clients after their ops (`--think`).
+/// The pauses of a thread's clients after their ops (`--think`, and sleeps of a script between two events).
 pub(crate) struct Pauses {
     pub alarm: Alarm,
     /// Clients that pause, those that end first in front.

@@ -10,7 +10,7 @@ use super::operation::{OpContext, OpDone};
 use super::pacing::Pacing;
 use super::program::{Goodbye, Program};
 use super::setup::ThreadEvent;
-use super::state::{ClientState, ThreadState};
+use super::state::{ClientState, SleepsEnd, ThreadState};
 use crate::mysql::Failure;
 use crate::mysql::wire::LeanSession;
 use crate::observe::{Ns, Op};
@@ -289,11 +289,17 @@ impl<'a> Client<'a> {
         self.state.client as usize / self.thread.job().threads
     }
 
-    /// Does what the program does between two ops.
+    /// Does what the program does between two ops. As with `--think`, a pause ends with the window, and none follows
+    /// the last op.
     async fn rest(&mut self) -> Result<Ns, OpError> {
         let Client { thread, state, .. } = *self;
+        let sleeps_end = match self.rules().at_end {
+            AtEnd::Drain if self.has_begun_all() => SleepsEnd::AtOnce,
+            AtEnd::Drain => SleepsEnd::WithWindow,
+            AtEnd::Finish { .. } => SleepsEnd::ByThemselves,
+        };
         let mut context = OpContext { thread, state, session: &mut self.session };
-        self.program.rest(&mut context).await?;
+        self.program.rest(&mut context, sleeps_end).await?;
         Ok(thread.now())
     }
 

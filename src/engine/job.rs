@@ -127,6 +127,15 @@ pub(crate) enum Source {
     Sum(usize, u64, Form),
 }
 
+impl Source {
+    /// Doubles the backslashes of a text, as those of a script's are: in a literal they are escapes.
+    fn become_literal(&mut self) {
+        if let Source::Text(text) = self {
+            *text = text.replace('\\', r"\\");
+        }
+    }
+}
+
 /// The type of a number: MySQL 8.0 would prepare a statement again for another type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -253,15 +262,16 @@ impl Job {
         job
     }
 
-    /// Makes it one of several groups; `name` is that of a group beside.
-    pub(crate) fn among(mut self, others: OtherGroups, name: Option<&str>, step: &Step) -> Job {
+    /// Makes it one of several groups; `of` names the measured workload and a group beside it.
+    pub(crate) fn among(mut self, others: OtherGroups, of: Option<[&str; 2]>, step: &Step) -> Job {
         self.first_client = others.first_client;
         self.clients_in_all = others.clients_in_all;
         self.threads = others.threads;
-        if let Some(name) = name {
+        if let Some(of) = of {
             // Another step does not repeat its keys on the same warm server, though the group is the same.
+            let [measured, name] = of.map(name_part);
             let rate = step.rate.map_or(0, f64::to_bits);
-            let parts = [name_part("beside"), name_part(name), step.clients.into(), rate];
+            let parts = [name_part("beside"), measured, name, step.clients.into(), rate];
             self.seed_part = seed_of(&parts);
         }
         let RowChanges { fewer, any, .. } = others.changes;
@@ -292,9 +302,15 @@ impl Job {
             None => (&own_sql, &own_params),
         };
         let text = bulk.is_some() || self.plan.statements == StatementMode::Text;
+        let mut sources = self.sources(params, options);
+        if text {
+            for (_, source) in &mut sources {
+                source.become_literal();
+            }
+        }
         CompiledStatement {
             pieces: pieces(sql).into_iter().map(str::to_owned).collect(),
-            sources: self.sources(params, options),
+            sources,
             text,
             rows: match statement.kind() {
                 StatementKind::Select => RowsOf::Select,

@@ -37,17 +37,18 @@ pub(super) fn compile_jobs(
         // Where others insert, nobody knows how many rows are there.
         Tables { count, held: tables.held.filter(|_| !changes(at).more), ..tables }
     };
+    let measured = plan.workload.name.as_str();
     let mut jobs = vec![(Job::new(plan, spread, tables_of(0), step), None)];
     for (at, (group, plan)) in (1..).zip(plan.groups.iter().zip(&beside)) {
         let step = Step { clients: group.clients, rate: group.rate, ..*step };
         let job = Job::new(plan, plan.spread_over(tables.count)?, tables_of(at), &step);
-        jobs.push((job, Some(group.name.as_str())));
+        jobs.push((job, Some([measured, group.name.as_str()])));
     }
     let mut all = Vec::with_capacity(jobs.len());
-    for (at, (job, name)) in jobs.into_iter().enumerate() {
+    for (at, (job, of)) in jobs.into_iter().enumerate() {
         others.changes = changes(at);
         let clients = job.step.clients;
-        all.push(Arc::new(job.among(others, name, step)));
+        all.push(Arc::new(job.among(others, of, step)));
         others.first_client = others.first_client.saturating_add(clients);
     }
     Ok(all)

@@ -14,6 +14,7 @@ use super::setup::StepSetup;
 use super::setup::ThreadEvent;
 #[cfg(feature = "lua")]
 use super::sleeps::Sleeps;
+use super::state::SleepsEnd;
 use crate::error;
 #[cfg(feature = "lua")]
 use crate::lua::Vm;
@@ -172,8 +173,12 @@ impl Program {
     }
 
     #[cfg_attr(not(feature = "lua"), expect(unused_variables, reason = "scripts alone do so"))]
-    pub(super) async fn rest(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
-        either!(self, _ => Ok(()), script => Box::pin(script.rest(op)).await)
+    pub(super) async fn rest(
+        &mut self,
+        op: &mut OpContext<'_>,
+        sleeps_end: SleepsEnd,
+    ) -> Result<(), OpError> {
+        either!(self, _ => Ok(()), script => Box::pin(script.rest(op, sleeps_end)).await)
     }
 
     /// Returns whether no operation follows.

@@ -4,15 +4,14 @@
 
 use std::time::Duration;
 
-use mlua::Value as Lua;
 use tokio::sync::Semaphore;
 
 use super::errors::OpError;
 use super::job::literals_into;
 use super::setup::ThreadEvent;
 use super::sleeps::Sleeps;
-use super::state::{ClientState, ThreadState};
-use crate::lua::{Reply, Request, Values};
+use super::state::{ClientState, SleepsEnd, ThreadState};
+use crate::lua::{Argument, Reply, Request};
 use crate::mysql::wire::{Inbox, KeptResult, LeanSession, Params, Value, Want};
 use crate::mysql::{Failure, ServerLink, class, connect_error};
 use crate::observe::Ns;
@@ -30,6 +29,8 @@ const NOT_PREPARED: u16 = 2030;
 const NOT_BOUND: u16 = 2031;
 /// The pause between two attempts to open a connection again.
 const PAUSE: Duration = Duration::from_millis(20);
+/// A sleep that is cut short still lasts this long: else a script that polls would spin.
+const LEAST_SLEEP: Duration = Duration::from_millis(1);
 
 /// The server of a script's connections, and the client in whose name they are opened.
 pub(crate) struct Server<'a> {
@@ -38,6 +39,7 @@ pub(crate) struct Server<'a> {
     pub ignored: &'a Ignored,
     pub text_statements: bool,
     pub sleeps: &'a Sleeps,
+    pub sleeps_end: SleepsEnd,
     pub logins: Option<&'a Semaphore>,
     /// None outside the loop of a client.
     pub client: Option<(&'a ThreadState, &'a ClientState)>,
@@ -181,7 +183,14 @@ impl Server<'_> {
     async fn sleep(&self, time: Duration) {
         let Some((thread, _)) = self.client else { return self.sleeps.sleep(time).await };
         let _asleep = Asleep::begin(thread);
-        self.sleeps.sleep(time).await;
+        let pauses = thread.pauses.as_ref().filter(|_| self.sleeps_end != SleepsEnd::ByThemselves);
+        let Some(pauses) = pauses else { return self.sleeps.sleep(time).await };
+        let begun = thread.now();
+        let whole = begun.saturating_add(time.as_nanos() as Ns);
+        let end = if self.sleeps_end == SleepsEnd::AtOnce { begun } else { whole };
+        if pauses.until(end, || thread.now()).await < whole {
+            self.sleeps.sleep(time.min(LEAST_SLEEP)).await;
+        }
     }
 }
 
@@ -209,21 +218,17 @@ impl Connections {
             Request::Query(at, sql) => {
                 let Some(session) = self.session(at) else { return closed() };
                 let gone = !session.is_usable();
-                session.text().extend_from_slice(&sql.as_bytes());
-                // A VM has some thousand references.
+                session.text().extend_from_slice(&sql);
+                // Each client that waits would hold its text twice.
                 drop(sql);
                 let begun = server.now();
                 let sent = session.query(Want::Rows).await;
                 let sent = sent.map(|answer| (answer.rows, answer.affected));
                 self.answer(server, (at, gone), begun, sent).await
             }
-            Request::Prepare(at, sql) => {
-                let text = sql.as_bytes().to_vec();
-                drop(sql);
-                self.prepare(server, at, &text).await
-            }
-            Request::Execute(at, number, values) => {
-                self.execute(server, (at, number), values).await
+            Request::Prepare(at, sql) => self.prepare(server, at, &sql).await,
+            Request::Execute(at, number, arguments) => {
+                self.execute(server, (at, number), arguments).await
             }
             Request::Close(at, number) => self.close(at, number).await,
             Request::Fetch(at) => self.fetch(at),
@@ -348,7 +353,7 @@ impl Connections {
         &mut self,
         server: &Server<'_>,
         (at, number): (usize, usize),
-        values: Values,
+        arguments: Vec<(u8, Argument)>,
     ) -> Reply {
         let Connections { opened, statements, params, .. } = self;
         let known = statements.get(number).and_then(Option::as_ref).filter(|known| !known.lost);
@@ -358,21 +363,19 @@ impl Connections {
             self.seen.errors += 1;
             return refused(NOT_PREPARED, "Statement not prepared");
         };
-        if values.count() != statement.parameters {
+        if arguments.len() != statement.parameters {
             self.seen.errors += 1;
             let text = "No data supplied for parameters in prepared statement";
             return refused(NOT_BOUND, text);
         }
         params.clear(statement.parameters);
-        let mut fits = true;
-        values.each(|place, kind, value| {
-            fits = fits && set_value(params, place, value, kind, statement.handle.is_none());
-        });
-        drop(values);
-        if !fits {
+        let literal = statement.handle.is_none();
+        let mut each = arguments.iter().enumerate();
+        if !each.all(|(place, argument)| set_value(params, place, argument, literal)) {
             self.seen.errors += 1;
             return refused(TOO_LARGE, "Got packet bigger than 'max_allowed_packet' bytes");
         }
+        drop(arguments);
         let (gone, begun) = (!session.is_usable(), server.now());
         let sent = if let Some(handle) = statement.handle {
             session.execute(handle, params, Want::Rows).await
@@ -533,25 +536,27 @@ fn pieces_of(sql: &[u8]) -> Vec<Vec<u8>> {
 
 /// Sets a value as its parameter was bound; text has its backslashes doubled where it becomes a literal. Returns
 /// whether there is room for it.
-fn set_value(params: &mut Params, at: usize, value: &Lua, kind: u8, literal: bool) -> bool {
+fn set_value(
+    params: &mut Params,
+    at: usize,
+    (kind, value): &(u8, Argument),
+    literal: bool,
+) -> bool {
     match value {
-        Lua::Integer(number) if kind == b'i' => params.set(at, Value::Int(*number)),
-        Lua::Number(number) if kind == b'i' => params.set(at, Value::Int(*number as i64)),
+        Argument::Number(number) if *kind == b'i' => params.set(at, Value::Int(*number as i64)),
         // More digits than a number of Lua holds.
-        Lua::String(digits) if kind == b'i' => {
-            if let Ok(number) = digits.to_string_lossy().parse() {
+        Argument::Text(digits) if *kind == b'i' => {
+            if let Some(number) = str::from_utf8(digits).ok().and_then(|text| text.parse().ok()) {
                 params.set(at, Value::Int(number));
             }
         }
-        Lua::Integer(number) => params.set(at, Value::Double((*number as f64).to_bits())),
-        Lua::Number(number) => params.set(at, Value::Double(number.to_bits())),
-        Lua::String(text) => {
-            let text = text.as_bytes();
+        Argument::Number(number) => params.set(at, Value::Double(number.to_bits())),
+        Argument::Text(text) => {
             if !params.has_room(text.len()) {
                 return false;
             }
             params.set_bytes(at, |out| {
-                for byte in &*text {
+                for byte in text {
                     if literal && *byte == b'\\' {
                         out.push(b'\\');
                     }
@@ -559,7 +564,7 @@ fn set_value(params: &mut Params, at: usize, value: &Lua, kind: u8, literal: boo
                 }
             });
         }
-        _ => {}
+        Argument::Null => {}
     }
     true
 }

@@ -9,6 +9,7 @@ use super::operation::{OpContext, OpDone};
 use super::requests::{AnswersSeen, Connections, Server};
 use super::setup::StepSetup;
 use super::sleeps::Sleeps;
+use super::state::SleepsEnd;
 use crate::error::{self, Error};
 use crate::lua::{Entry, Reply, Request, State, Turn, Vm, say_line, share_unique};
 use crate::mysql::wire::{Inbox, LeanSession};
@@ -137,6 +138,7 @@ impl<'a> Runner<'a> {
             ignored: self.ignored,
             text_statements: self.text_statements,
             sleeps: &self.sleeps,
+            sleeps_end: SleepsEnd::ByThemselves,
             logins: None,
             client: None,
             defers_goodbyes: false,
@@ -172,6 +174,7 @@ fn server_of<'a>(
         ignored: plan.rules.ignored().unwrap_or(&NONE),
         text_statements: plan.script.as_ref().is_some_and(|script| script.text_statements),
         sleeps,
+        sleeps_end: SleepsEnd::ByThemselves,
         logins: Some(&setup.logins),
         client: None,
         defers_goodbyes: false,
@@ -249,7 +252,7 @@ impl ScriptProgram {
         op.issue();
         let mut reply = self.first_reply();
         loop {
-            match self.go_on(op, reply, false).await {
+            match self.go_on(op, reply, (false, SleepsEnd::ByThemselves)).await {
                 Turn::Request(Request::Start) => {
                     op.state.issued.set(Some(op.thread.now()));
                     reply = Reply::Nothing;
@@ -325,10 +328,14 @@ impl ScriptProgram {
     }
 
     /// Runs what the script does between two events.
-    pub(super) async fn rest(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
+    pub(super) async fn rest(
+        &mut self,
+        op: &mut OpContext<'_>,
+        sleeps_end: SleepsEnd,
+    ) -> Result<(), OpError> {
         self.forget_name(op);
         let reply = self.first_reply();
-        let turn = self.go_on(op, reply, false).await;
+        let turn = self.go_on(op, reply, (false, sleeps_end)).await;
         self.count(op);
         match turn {
             Turn::Request(Request::Next { ends, .. }) => {
@@ -349,10 +356,15 @@ impl ScriptProgram {
         Ok(())
     }
 
-    async fn go_on(&mut self, op: &mut OpContext<'_>, reply: Reply, ends: bool) -> Turn {
+    async fn go_on(
+        &mut self,
+        op: &mut OpContext<'_>,
+        reply: Reply,
+        (ends, sleeps_end): (bool, SleepsEnd),
+    ) -> Turn {
         let client = Some((op.thread, op.state));
         let server = server_of(&op.thread.setup, op.state.client, &op.thread.inbox, &self.sleeps);
-        let server = Server { client, defers_goodbyes: ends, ..server };
+        let server = Server { client, defers_goodbyes: ends, sleeps_end, ..server };
         op.state.answered.set(None);
         drive(&mut self.state, &mut self.connections, &server, reply, &mut self.waited).await
     }
@@ -395,7 +407,7 @@ impl ScriptProgram {
         };
         self.forget_name(op);
         loop {
-            match self.go_on(op, reply, true).await {
+            match self.go_on(op, reply, (true, SleepsEnd::ByThemselves)).await {
                 // It would begin its event again, without end.
                 Turn::Request(Request::Restart(_)) | Turn::Done(_) => break,
                 Turn::Request(_) => reply = Reply::Switch(false),

@@ -22,6 +22,14 @@ use crate::observe::{EventCounts, Ns, Op, Phases, Recorder};
 use crate::plan::{AtEnd, StopAt, limits};
 use crate::summary::LedgerEntry;
 
+/// The end of the sleeps that a script has between two events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SleepsEnd {
+    ByThemselves,
+    WithWindow,
+    AtOnce,
+}
+
 /// The state that the clients of one engine thread share. Nothing here is borrowed across an await.
 pub(crate) struct ThreadState {
     pub setup: Arc<StepSetup>,
@@ -104,6 +112,7 @@ impl ThreadState {
             let table = job.tables.schema.name(table + 1);
             LedgerEntry { table, ..LedgerEntry::default() }
         };
+        let pauses = job.plan.think.is_some() || job.plan.script.is_some();
         Ok(ThreadState {
             setup: Arc::clone(setup),
             job: Arc::clone(&setup.job),
@@ -120,7 +129,7 @@ impl ThreadState {
             tables: tables.map(|table| job.table_share(table)).collect(),
             pacing: pacing.transpose()?,
             share: setup.grants.get(index).map(|grant| OpShare::new(grant, clients.len())),
-            pauses: job.plan.think.map(|_| Pauses::new(window.end, &watch.spun)).transpose()?,
+            pauses: pauses.then(|| Pauses::new(window.end, &watch.spun)).transpose()?,
             sleeping: Cell::default(),
             clients: clients.iter().map(client).collect(),
         })

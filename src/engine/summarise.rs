@@ -438,7 +438,9 @@ impl LiveLine<'_> {
             match &mut self.seen {
                 // A line never mixes phases.
                 Some(seen) if seen.phase == interval.phase => seen.merge(interval),
-                _ => self.seen = Some(interval.clone()),
+                _ if interval.end > interval.start => self.seen = Some(interval.clone()),
+                // A thread that heard late of the window ended it: it has no rate.
+                _ => {}
             }
         }
     }
@@ -645,6 +647,14 @@ mod tests {
         // The second second has 500 ops.
         line.add(0, &intervals()[1..2]);
         assert_eq!(line.state(MINUTE).cells[1..3], ["0.500", "-"], "too few beyond p99");
+    }
+
+    #[test]
+    fn interval_without_a_length_has_no_rate() {
+        let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
+        let mut line = LiveLine::new(&plan, &STEP, None);
+        line.add(0, &[RecordedInterval { statements: 1, ..RecordedInterval::default() }]);
+        assert!(line.state(MINUTE).cells.is_empty());
     }
 
     #[test]

@@ -220,7 +220,7 @@ fn helpers(state: &Rc<ThreadState>) -> JoinSet<io::Result<Infallible>> {
     if state.pauses.is_some() {
         let of = Rc::clone(state);
         tasks.spawn_local(async move {
-            of.pauses.as_ref().expect("a closed loop with pauses").dispatch(of.origin).await
+            of.pauses.as_ref().expect("clients that pause").dispatch(of.origin).await
         });
     }
     tasks

@@ -353,7 +353,8 @@ end
 -- Executes a statement with its values; numbers of columns and rows, or nil where that fails.
 local function execute(stmt)
   local con = stmt.connection
-  local columns, rows, a, b, listed = request(EXECUTE, con.id, stmt.id, stmt.kinds, stmt.values)
+  -- Without the call of request: this and NEXT are what most events consist of.
+  local columns, rows, a, b, listed = yield(HOST, EXECUTE, con.id, stmt.id, stmt.kinds, stmt.values)
   if not columns then note_error(con, "mysql_stmt_execute()", stmt.sql, rows, a, b, listed) end
   return columns, rows
 end
@@ -980,7 +981,7 @@ local function message_of(message)
 end
 
 local function thread_run(env, tid)
-  while request(NEXT, false, true) do
+  while yield(HOST, NEXT, false, true) do
     local ok, value
     repeat
       ok, value = pcall(env.event, tid)
@@ -1176,12 +1177,18 @@ function entries.thread(env, tid)
   return true
 end
 
+-- An error that no guard has caught, as of a table of the script's that refuses a global.
+local function catch(ok, done, value)
+  if ok then return done, value end
+  return false, message_of(done)
+end
+
 function entries.start(entry, ...)
   local arguments, n = { ... }, select("#", ...)
   return coroutine.create(function()
     -- Chunks that loadstring makes here have this environment.
     setfenv(0, arguments[1])
-    return entries[entry](unpack(arguments, 1, n))
+    return catch(pcall(entries[entry], unpack(arguments, 1, n)))
   end)
 end
 

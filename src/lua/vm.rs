@@ -14,6 +14,7 @@ use mlua::{
 };
 use sha2::{Digest, Sha256};
 
+use super::coroutine::{Argument, Coroutine, Results, Stop};
 use super::{random, transaction};
 use crate::error::{Error, Result};
 use crate::observe::TransactionNames;
@@ -46,9 +47,10 @@ fn marker() -> LightUserData {
 #[derive(Debug)]
 pub(crate) enum Request {
     Connect,
-    Query(usize, LuaString),
-    Prepare(usize, LuaString),
-    Execute(usize, usize, Values),
+    Query(usize, Vec<u8>),
+    Prepare(usize, Vec<u8>),
+    /// The values have their kinds: `i`, `d` or `s`.
+    Execute(usize, usize, Vec<(u8, Argument)>),
     Close(usize, usize),
     Fetch(usize),
     /// The rows that are left are not wanted.
@@ -74,28 +76,6 @@ pub(crate) enum Request {
     /// A question for further results of the last answer, and the next of them.
     HasMore(usize),
     Further(usize),
-}
-
-/// The values of a statement that is executed, with their kinds: `i`, `d` or `s` each.
-#[derive(Debug)]
-pub(crate) struct Values {
-    kinds: LuaString,
-    values: Option<Table>,
-}
-
-impl Values {
-    pub(crate) fn count(&self) -> usize {
-        self.kinds.as_bytes().len()
-    }
-
-    /// Takes one after the other: the VM has room for some thousand values at once.
-    pub(crate) fn each(&self, mut take: impl FnMut(usize, u8, &Value)) {
-        let Some(values) = &self.values else { return };
-        for (at, kind) in self.kinds.as_bytes().iter().enumerate() {
-            let value = values.raw_get(at + 1).unwrap_or(Value::Nil);
-            take(at, *kind, &value);
-        }
-    }
 }
 
 /// One row: NULLs, and cells as text.
@@ -189,7 +169,8 @@ type LoadedFiles = Rc<RefCell<Vec<(String, Vec<u8>)>>>;
 /// The environment of a client, and its coroutine.
 pub(crate) struct State {
     vm: Vm,
-    runs: bool,
+    /// None while nothing runs.
+    coroutine: Option<Coroutine>,
     stream: usize,
     /// The number of the name that the script gave its event.
     pub transaction: Option<u32>,
@@ -258,7 +239,7 @@ impl Vm {
         let env = self.entry("new_state").and_then(|new_state| new_state.call::<Table>(tid));
         let kept = env.and_then(|env| self.0.envs.raw_set(stream, env));
         kept.map_err(|error| broken(&error))?;
-        Ok(State { vm: self.clone(), runs: false, stream, transaction: None })
+        Ok(State { vm: self.clone(), coroutine: None, stream, transaction: None })
     }
 
     fn entry(&self, name: &str) -> mlua::Result<Function> {
@@ -286,9 +267,12 @@ impl State {
         };
         let started =
             self.env().and_then(|env| start.call::<Thread>((name, env, argument, numbers)));
-        let kept = started.and_then(|thread| threads.raw_set(self.stream, thread));
-        kept.map_err(|error| broken(&error))?;
-        self.runs = true;
+        let thread = started.map_err(|error| broken(&error))?;
+        self.coroutine = None;
+        threads.raw_set(self.stream, &thread).map_err(|error| broken(&error))?;
+        #[expect(unsafe_code, reason = "the table keeps it until this state ends or begins again")]
+        let coroutine = unsafe { Coroutine::new(lua, &thread) };
+        self.coroutine = Some(coroutine);
         Ok(())
     }
 
@@ -304,73 +288,19 @@ impl State {
     pub(crate) fn resume(&mut self, reply: Reply) -> Turn {
         random::select(self.stream);
         transaction::select(self.transaction);
-        if !self.runs {
+        let Some(coroutine) = &mut self.coroutine else {
             return Turn::Failed("no script runs".to_owned());
-        }
-        let resumed = || -> mlua::Result<(Yielded, bool)> {
-            let thread: Thread = self.vm.0.threads.raw_get(self.stream)?;
-            let values = thread.resume(self.reply(reply)?)?;
-            Ok((values, thread.is_resumable()))
         };
-        let resumed = resumed();
+        let pushed = push_reply(&self.vm.0.lua, coroutine, reply);
+        let (turn, goes_on) = match pushed.and_then(|()| coroutine.resume()) {
+            Ok((stop, results)) => read_turn(stop, &results),
+            Err(error) => (Turn::Failed(explain(error.to_string())), false),
+        };
         self.transaction = transaction::selected();
-        let (values, goes_on) = match resumed {
-            Ok(resumed) => resumed,
-            Err(error) => {
-                self.runs = false;
-                return Turn::Failed(explain(error.to_string()));
-            }
-        };
-        if goes_on {
-            return read_request(values).map_or_else(
-                || Turn::Failed("coroutine.yield outside a coroutine of the script".to_owned()),
-                Turn::Request,
-            );
+        if !goes_on {
+            self.coroutine = None;
         }
-        self.runs = false;
-        match values {
-            (Value::Boolean(true), value, ..) => {
-                Turn::Done(!matches!(value, Value::Boolean(false)))
-            }
-            (_, Value::String(message), ..) => Turn::Failed(explain(message.to_string_lossy())),
-            _ => Turn::Failed("the script failed".to_owned()),
-        }
-    }
-
-    fn reply(&self, reply: Reply) -> mlua::Result<MultiValue> {
-        let lua = &self.vm.0.lua;
-        let mut values = MultiValue::new();
-        match reply {
-            Reply::Nothing => {}
-            Reply::Switch(on) => values.push_back(Value::Boolean(on)),
-            Reply::Number(number) => values.push_back(Value::Number(number as f64)),
-            Reply::Answer { columns, rows } => {
-                values.push_back(Value::Number(columns as f64));
-                values.push_back(Value::Number(rows as f64));
-            }
-            Reply::Failed { code, state, text, listed } => {
-                values.push_back(Value::Nil);
-                values.push_back(Value::Integer(code.into()));
-                values.push_back(state.into_lua(lua)?);
-                values.push_back(text.into_lua(lua)?);
-                values.push_back(Value::Boolean(listed));
-            }
-            Reply::Row(cells) => {
-                let row = lua.create_table_with_capacity(cells.len(), 0)?;
-                for (at, cell) in (1..).zip(cells) {
-                    if let Some(cell) = cell {
-                        row.raw_seti(at, lua.create_string(cell)?)?;
-                    }
-                }
-                values.push_back(Value::Boolean(true));
-                values.push_back(Value::Table(row));
-            }
-            Reply::NoRow(why) => {
-                values.push_back(if why.is_empty() { Value::Boolean(false) } else { Value::Nil });
-                values.push_back(why.into_lua(lua)?);
-            }
-        }
-        Ok(values)
+        turn
     }
 
     /// Calls a function of the prelude that requests nothing.
@@ -492,64 +422,93 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim_start_matches("runtime error: ").to_owned()
 }
 
-/// A marker, the kind of a request, and its arguments; or the outcome of a coroutine that has ended.
-type Yielded = (Value, Value, Value, Value, Value, Value);
+fn push_reply(lua: &Lua, coroutine: &mut Coroutine, reply: Reply) -> mlua::Result<()> {
+    let mut values = MultiValue::new();
+    match reply {
+        Reply::Nothing => return Ok(()),
+        Reply::Switch(on) => return coroutine.push_switch(on),
+        Reply::Number(number) => return coroutine.push_number(number as f64),
+        Reply::Answer { columns, rows } => {
+            coroutine.push_number(columns as f64)?;
+            return coroutine.push_number(rows as f64);
+        }
+        Reply::Failed { code, state, text, listed } => {
+            values.push_back(Value::Nil);
+            values.push_back(Value::Integer(code.into()));
+            values.push_back(state.into_lua(lua)?);
+            values.push_back(text.into_lua(lua)?);
+            values.push_back(Value::Boolean(listed));
+        }
+        Reply::Row(cells) => {
+            let row = lua.create_table_with_capacity(cells.len(), 0)?;
+            for (at, cell) in (1..).zip(cells) {
+                if let Some(cell) = cell {
+                    row.raw_seti(at, lua.create_string(cell)?)?;
+                }
+            }
+            values.push_back(Value::Boolean(true));
+            values.push_back(Value::Table(row));
+        }
+        Reply::NoRow(why) => {
+            values.push_back(if why.is_empty() { Value::Boolean(false) } else { Value::Nil });
+            values.push_back(why.into_lua(lua)?);
+        }
+    }
+    coroutine.push_values(values)
+}
 
-/// Reads a request from what a coroutine yields; None if it is none of the prelude's.
-fn read_request((mark, kind, a, b, c, d): Yielded) -> Option<Request> {
-    if !matches!(mark, Value::LightUserData(mark) if mark.0 == marker().0) {
+/// Reads the outcome of a turn, and whether another one follows.
+fn read_turn(stop: Stop, results: &Results<'_>) -> (Turn, bool) {
+    let failed = || {
+        let words = results.last_text().unwrap_or_else(|| "the script failed".to_owned());
+        Turn::Failed(explain(words))
+    };
+    match stop {
+        Stop::Yielded => {
+            let outside = || "coroutine.yield outside a coroutine of the script".to_owned();
+            let turn = read_request(results).map_or_else(|| Turn::Failed(outside()), Turn::Request);
+            (turn, true)
+        }
+        Stop::Ended if results.switch(1) == Some(true) => {
+            (Turn::Done(results.switch(2) != Some(false)), false)
+        }
+        Stop::Ended | Stop::Failed => (failed(), false),
+    }
+}
+
+/// Reads a request: a marker, its kind, and its arguments; None if it is none of the prelude's.
+fn read_request(results: &Results<'_>) -> Option<Request> {
+    if results.address(1)? != marker().0 {
         return None;
     }
-    Some(match number(&kind)? as u32 {
+    // The places of the arguments.
+    let (a, b, c, d) = (3, 4, 5, 6);
+    let index = |at| results.number(at).map(|number| number as usize);
+    let is_true = |at| results.switch(at) == Some(true);
+    Some(match results.number(2)? as u32 {
         1 => Request::Connect,
-        2 => Request::Query(index(&a)?, string(b)?),
-        3 => Request::Prepare(index(&a)?, string(b)?),
-        4 => {
-            let values = if let Value::Table(values) = d { Some(values) } else { None };
-            Request::Execute(index(&a)?, index(&b)?, Values { kinds: string(c)?, values })
-        }
-        5 => Request::Close(index(&a)?, index(&b)?),
-        6 => Request::Fetch(index(&a)?),
-        7 => Request::Disconnect(index(&a)?),
-        8 => Request::Reconnect(index(&a)?),
+        2 => Request::Query(index(a)?, results.text(b)?),
+        3 => Request::Prepare(index(a)?, results.text(b)?),
+        4 => Request::Execute(index(a)?, index(b)?, results.arguments(c, d)?),
+        5 => Request::Close(index(a)?, index(b)?),
+        6 => Request::Fetch(index(a)?),
+        7 => Request::Disconnect(index(a)?),
+        8 => Request::Reconnect(index(a)?),
         9 => {
-            let seconds = number(&a)?.clamp(0.0, 1e9);
+            let seconds = results.number(a)?.clamp(0.0, 1e9);
             Request::Sleep(Duration::from_secs_f64(if seconds.is_nan() { 0.0 } else { seconds }))
         }
-        10 => Request::Next { ends: is_true(&a), counts: is_true(&b) },
-        11 => Request::Restart(string(a)?.to_string_lossy()),
-        12 => Request::Count(index(&a)? as u32),
-        13 => Request::Free(index(&a)?),
-        14 => Request::Forget(index(&a)?),
+        10 => Request::Next { ends: is_true(a), counts: is_true(b) },
+        11 => Request::Restart(String::from_utf8_lossy(&results.text(a)?).into_owned()),
+        12 => Request::Count(index(a)? as u32),
+        13 => Request::Free(index(a)?),
+        14 => Request::Forget(index(a)?),
         15 => Request::Start,
         16 => Request::Stop,
-        17 => Request::HasMore(index(&a)?),
-        18 => Request::Further(index(&a)?),
+        17 => Request::HasMore(index(a)?),
+        18 => Request::Further(index(a)?),
         _ => return None,
     })
-}
-
-fn is_true(value: &Value) -> bool {
-    matches!(value, Value::Boolean(true))
-}
-
-fn index(value: &Value) -> Option<usize> {
-    number(value).map(|number| number as usize)
-}
-
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Integer(number) => Some(*number as f64),
-        Value::Number(number) => Some(*number),
-        _ => None,
-    }
-}
-
-fn string(value: Value) -> Option<LuaString> {
-    match value {
-        Value::String(text) => Some(text),
-        _ => None,
-    }
 }
 
 /// Makes the functions that the prelude gets.
@@ -739,7 +698,9 @@ mod tests {
         loop {
             match state.resume(reply) {
                 Turn::Request(Request::Connect) => reply = Reply::Number(0),
-                Turn::Request(Request::Query(_, sql)) => return Some(sql.to_string_lossy()),
+                Turn::Request(Request::Query(_, sql)) => {
+                    return Some(String::from_utf8(sql).expect("a text"));
+                }
                 Turn::Done(_) => return None,
                 turn => panic!("{turn:?}"),
             }
@@ -752,6 +713,76 @@ mod tests {
             let turn = run(&vm_of(&format!("\u{feff}{text}")));
             assert!(matches!(turn, Turn::Done(true)), "{turn:?}");
         }
+    }
+
+    #[test]
+    fn error_of_a_global_that_the_script_refuses_has_its_words() {
+        let text = "getmetatable(_G).__newindex = function(_, n) error('no ' .. n) end";
+        let script = Script {
+            options: vec![("threads".to_owned(), ScriptValue::Number(1.0))],
+            ..Script::of_text(text)
+        };
+        let turn = run(&Vm::new(&Arc::new(script), 1, Box::new(drop)).expect("a VM"));
+        let Turn::Failed(words) = turn else { panic!("{turn:?}") };
+        assert_eq!(words, "stdin:1: no threads");
+    }
+
+    #[test]
+    fn coroutine_that_another_client_has_ended_fails_with_words() {
+        let text = "function event() string.client = coroutine.running() end
+            function sysbench.hooks.end_it() while coroutine.resume(string.client) do end end";
+        let vm = vm_of(text);
+        let [mut one, mut other] = [0, 1].map(|tid| vm.state(tid).expect("a state"));
+        one.begin(Entry::Thread(0)).expect("it begins");
+        for reply in [Reply::Nothing, Reply::Switch(true)] {
+            let turn = one.resume(reply);
+            assert!(matches!(turn, Turn::Request(Request::Next { .. })), "{turn:?}");
+        }
+        other.begin(Entry::Chunk).expect("it begins");
+        assert!(matches!(other.resume(Reply::Nothing), Turn::Done(true)));
+        other.begin(Entry::Hook("end_it", &[])).expect("it begins");
+        let mut turn = other.resume(Reply::Nothing);
+        for _ in 0..100 {
+            let Turn::Request(_) = turn else { break };
+            turn = other.resume(Reply::Switch(false));
+        }
+        assert!(matches!(turn, Turn::Done(_)), "{turn:?}");
+        let turn = one.resume(Reply::Switch(true));
+        assert!(matches!(turn, Turn::Failed(_)), "{turn:?}");
+        let turn = one.resume(Reply::Nothing);
+        assert!(matches!(turn, Turn::Failed(_)), "{turn:?}");
+    }
+
+    #[test]
+    fn arguments_keep_their_kinds_when_a_request_comes_from_a_coroutine_of_the_scripts() {
+        let text = "local T = sysbench.sql.type
+            local con = sysbench.sql.driver():connect()
+            local st = con:prepare('?')
+            local p = {}
+            for i, kind in ipairs({ T.INT, T.BIGINT, T.DOUBLE, T.CHAR, T.INT }) do p[i] = st:bind_create(kind, 9) end
+            st:bind_param(unpack(p))
+            p[1]:set(-1.5) p[2]:set(9007199254740993LL) p[3]:set(0.5) p[4]:set('a\\0b')
+            coroutine.wrap(function() table.sort({ 1 }) st:execute() end)()";
+        let vm = vm_of(text);
+        let mut state = vm.state(0).expect("a state");
+        state.begin(Entry::Chunk).expect("it begins");
+        let mut turn = state.resume(Reply::Nothing);
+        while let Turn::Request(Request::Connect | Request::Prepare(..)) = turn {
+            turn = state.resume(Reply::Number(0));
+        }
+        let Turn::Request(Request::Execute(0, 0, arguments)) = turn else { panic!("{turn:?}") };
+        let text = |text: &str| Argument::Text(text.as_bytes().to_vec());
+        let number = Argument::Number;
+        let wanted = [
+            (b'i', number(-1.0)),
+            (b'i', text("9007199254740993")),
+            (b'd', number(0.5)),
+            (b's', text("a\0b")),
+            (b'i', Argument::Null),
+        ];
+        assert_eq!(arguments, wanted);
+        let turn = state.resume(Reply::Answer { columns: 0, rows: 0 });
+        assert!(matches!(turn, Turn::Done(true)), "{turn:?}");
     }
 
     #[test]

@@ -132,14 +132,15 @@ fn groups_of_a_step_have_keys_ids_and_threads_of_their_own() {
     let first = own.among(others, None, &step);
     let others = OtherGroups { first_client: 4, changes: RowChanges::default(), ..others };
     let named =
-        |name, step: &Step| job(3, StopAt::Ops(1), Spread::Random).among(others, Some(name), step);
-    let second = named("b", &step);
+        |of, step: &Step| job(3, StopAt::Ops(1), Spread::Random).among(others, Some(of), step);
+    let second = named(["a", "b"], &step);
     let keys = |job: &Job| job.stream(0, true).bits();
     assert_eq!(keys(&first), keys(&job(4, StopAt::Ops(1), Spread::Pinned)), "as if it were alone");
     let other_step = Step { clients: 8, ..step };
-    let all =
-        [keys(&first), keys(&second), keys(&named("c", &step)), keys(&named("b", &other_step))];
-    assert!((1..4).all(|at| !all[..at].contains(&all[at])), "{all:?}");
+    let third = [(["a", "c"], step), (["c", "b"], step), (["a", "b"], other_step)];
+    let [name, workload, clients] = third.map(|(of, step)| keys(&named(of, &step)));
+    let all = [keys(&first), keys(&second), name, workload, clients];
+    assert!((1..5).all(|at| !all[..at].contains(&all[at])), "{all:?}");
     let clients = (0..4).map(|_| &first).enumerate();
     let clients = clients.chain((0..3).map(|_| &second).enumerate());
     let ids: std::collections::BTreeSet<u64> =
@@ -360,6 +361,23 @@ fn literals_stand_where_the_parameters_were() {
     values.set(3, Value::Double(2.5_f64.to_bits()));
     literals_into(&mut sql, &pieces, &values);
     assert_eq!(sql, b"UPDATE t SET c='o\'\'clock', k=-1 WHERE id=7 LIMIT 2.500000");
+}
+
+#[test]
+fn backslashes_of_a_constant_are_doubled_when_it_becomes_a_literal() {
+    let text = "name = 'x'\n[[transaction]]\n[[transaction.statement]]\nsql = 'SELECT ?'\n\
+                params = [{ const = 'a\\b' }]\n";
+    let workload = Workload::parse(text, "w").unwrap_or_else(|e| panic!("{}", e.render()));
+    for (statements, sent) in [(StatementMode::Prepared, r"a\b"), (StatementMode::Text, r"a\\b")] {
+        let workload = workload.clone();
+        let plan = Plan { workload, statements, ..a_plan(0, 1, StopAt::Ops(1)) };
+        let job = job_of(&plan, Spread::Random, TABLES, None);
+        let from = TableDraws { table: 0, slot: 0, picks: &[] };
+        let mut drawn = Params::default();
+        generator(1).draw(&mut drawn, &job.statements[0].sources, from);
+        let Value::Bytes { start, end } = drawn.get(0) else { panic!("a text") };
+        assert_eq!(drawn.bytes(start, end), sent.as_bytes(), "{statements}");
+    }
 }
 
 #[test]

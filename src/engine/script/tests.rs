@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::canned::{Action, Answer, At, Fault, Script as Canned};
 use crate::engine::tests::{Ran, measure, plan_of};
@@ -205,6 +205,28 @@ fn lost_connection_is_open_again_before_the_error_is_raised() {
     assert!(ran.counts.connections == 5 && ran.counts.open_max <= 2, "{:?}", ran.counts);
     let lost = run(text, (1, 10), &[1213], closes());
     assert_eq!((lost.step().outcome, lost.seen.ends.get()), (Outcome::Aborted, 1));
+}
+
+#[test]
+fn sleep_between_events_ends_with_the_window_and_none_follows_the_last_event() {
+    let text = "local con = drv:connect()
+    function event(tid)
+        con:query('SELECT 1')
+        ffi.C.sb_event_stop(tid)
+        ffi.C.usleep(30000000)
+    end
+    function thread_done() con:query('SELECT 1') end";
+    for (stop, least) in [(StopAt::Ops(2), 0.0), (StopAt::Time(Duration::from_secs(1)), 1.0)] {
+        let began = Instant::now();
+        let ran = run_by(Rules::loadgen(), stop, 2, text, Canned::default());
+        let step = ran.step();
+        assert_eq!((step.outcome, step.counted.timeline.window.ops), (Outcome::Completed, 2));
+        let measured_s = step.counted.measured_s;
+        assert!((least..5.0).contains(&measured_s), "{stop:?}: {measured_s}");
+        assert!(began.elapsed() < Duration::from_secs(8), "{stop:?}: it waits for no pause");
+        // They come to their ends.
+        assert_eq!((ran.counts.quits, ran.seen.late.get()), (2, 0), "{stop:?}");
+    }
 }
 
 #[test]
