@@ -33,11 +33,26 @@ use workload::{WorkloadArgs, workloads};
 /// A verb's work on its arguments.
 type Run = Box<dyn FnOnce(&ArgMatches) -> Result<()>>;
 
+struct Verb {
+    /// Without flags: those of all verbs take some megabytes.
+    command: Command,
+    add_flags: Box<dyn FnOnce(Command) -> Command>,
+    run: Run,
+}
+
+impl Verb {
+    fn has_name(&self, name: &str) -> bool {
+        self.command.get_name() == name || self.command.get_all_aliases().any(|of| of == name)
+    }
+}
+
 /// Makes a verb from its flags. The text comes last: a struct's rustdoc would replace it.
-fn verb<A: Args + 'static>(name: &str, about: &str, run: fn(A) -> Result<()>) -> (Command, Run) {
-    let command = A::augment_args(Command::new(name.to_owned())).about(about.to_owned());
+fn verb<A: Args + 'static>(name: &str, about: &str, run: fn(A) -> Result<()>) -> Verb {
+    let command = Command::new(name.to_owned()).about(about.to_owned());
+    let about = about.to_owned();
+    let add_flags = |command| A::augment_args(command).about(about).long_about(None);
     let run = move |matches: &ArgMatches| run(read(matches)?);
-    (command.long_about(None), Box::new(run))
+    Verb { command, add_flags: Box::new(add_flags), run: Box::new(run) }
 }
 
 fn read<A: FromArgMatches>(matches: &ArgMatches) -> Result<A> {
@@ -45,16 +60,17 @@ fn read<A: FromArgMatches>(matches: &ArgMatches) -> Result<A> {
 }
 
 /// Lists the verbs in the order of the help. Every built-in workload is a verb.
-fn verbs() -> Vec<(Command, Run)> {
-    let workload = |workload: Workload| -> (Command, Run) {
-        let (command, _) = verb::<WorkloadArgs>(&workload.name, &workload.about, |_| Ok(()));
-        let command = command.visible_aliases(workload.aliases.clone());
-        let command = workload::add_options(command, &workload);
+fn verbs() -> Vec<Verb> {
+    let workload = |workload: Workload| -> Verb {
+        let verb = verb::<WorkloadArgs>(&workload.name, &workload.about, |_| Ok(()));
+        let command = verb.command.visible_aliases(workload.aliases.clone());
+        let of = workload.clone();
+        let add_flags = move |command| workload::add_options((verb.add_flags)(command), &of);
         let run = move |matches: &ArgMatches| {
             let options = workload::given(&workload, matches);
             workload::run(workload.with_options(&options)?, read(matches)?)
         };
-        (command, Box::new(run))
+        Verb { command, add_flags: Box::new(add_flags), run: Box::new(run) }
     };
     let others = [
         verb("workloads", "List the workloads with their SQL and expected outcome", workloads),
@@ -130,7 +146,19 @@ pub fn command() -> (Command, Vec<Run>) {
 
 /// Returns the same; its help shows all flags if `all_flags`.
 fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
-    let (verbs, runs): (Vec<Command>, _) = verbs().into_iter().unzip();
+    command_for(None, all_flags)
+}
+
+/// Returns the same, but the other verbs have no flags where a verb is typed.
+fn command_for(typed: Option<&str>, all_flags: bool) -> (Command, Vec<Run>) {
+    let verbs = verbs();
+    let typed = typed.filter(|typed| verbs.iter().any(|verb| verb.has_name(typed)));
+    let take = |verb: Verb| {
+        let has_flags = typed.is_none_or(|typed| verb.has_name(typed));
+        let Verb { command, add_flags, run } = verb;
+        (if has_flags { add_flags(command) } else { command }, run)
+    };
+    let (verbs, runs): (Vec<Command>, _) = verbs.into_iter().map(take).unzip();
     let command = Command::new("loadgen")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A load generator for MySQL-compatible servers")
@@ -150,7 +178,9 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
         return crate::sysbench::main(args, native_verbs, listen_as);
     }
     let args = replace_help_verb(args);
-    let (mut command, mut runs) = command_with(args.iter().any(|word| word == "--help-all"));
+    let all_flags = args.iter().any(|word| word == "--help-all");
+    let typed = args.get(1).and_then(|word| word.to_str());
+    let (mut command, mut runs) = command_for(typed, all_flags);
     // Report usage errors before the hand-over, which replaces some words.
     if let Some(typed) = mask_password(args.clone(), &command)?
         && let Err(code) = parse_args(&mut command, &typed)
@@ -162,7 +192,7 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
         let (verb, matches) = matches.subcommand().expect("clap wants a command");
         let place = command.get_subcommands().position(|command| command.get_name() == verb);
         let run = runs.swap_remove(place.expect("clap knows the commands"));
-        // Free about a megabyte for the run.
+        // Its memory is free for the run.
         drop(command);
         run(matches).map(|()| 0)
     })
@@ -180,7 +210,8 @@ fn replace_help_verb(mut args: Vec<OsString>) -> Vec<OsString> {
 /// Parses the command line; prints clap's help or error, and returns the exit status then.
 fn parse_args(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8> {
     let found = command.try_get_matches_from_mut(args);
-    found.map_err(|error| report_clap_error(error, args, command))
+    // Hints name flags of other verbs.
+    found.map_err(|error| report_clap_error(error, args, &self::command().0))
 }
 
 fn context(error: &clap::Error, kind: ContextKind) -> &str {

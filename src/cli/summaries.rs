@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::shared::summary_paths;
-use crate::error::{Error, Kind, Result, line};
+use crate::error::{Error, Kind, Result, line, ranked};
 use crate::plan::units::parse_percent;
 use crate::plan::value::Clients;
 use crate::progress::say;
@@ -14,7 +14,7 @@ use crate::report::{
     Run, Runs, page, picture, render,
 };
 use crate::run::{
-    decided, gate_verdict, leave_out, print_data, replace, terminal, unfinished, warn,
+    decided, gate_verdict, leave_out, print_data, replace, terminal, unfinished, warn, with_hints,
 };
 use crate::summary::{self, Loaded, Summary};
 use crate::terms::{Gate, counted, named};
@@ -118,10 +118,10 @@ impl ReadArgs {
         Ok(())
     }
 
+    /// Returns the paths as a shell takes them.
     fn source(&self) -> String {
-        let paths: Vec<_> =
-            self.paths.iter().map(|path| line(&path.display().to_string())).collect();
-        paths.join(" ")
+        let word = |path: &PathBuf| report::quoted(&line(&path.display().to_string()));
+        self.paths.iter().map(word).collect::<Vec<String>>().join(" ")
     }
 
     /// Returns the runs among which a missing `--baseline` is looked for.
@@ -195,14 +195,19 @@ pub(super) fn report(mut args: ReportArgs) -> Result<()> {
     let ReportArgs { read, only, gates, chart, output, .. } = args.clone();
     let options = args.options(format);
     let loaded = read.load(parts)?;
-    let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest);
+    let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest, &only.labels);
     let runs = only.pick(&Runs::from(&loaded))?;
     let put = |text: &str| print_or_write(output.as_deref(), text);
     if !gates.is_empty() {
         let measured = measured_only(&runs, "a gate")?;
         let judged = report::gates(&measured, &gates, &options)?;
         put(&judged.text)?;
-        return gate_verdict(&judged).and_then(|()| decided(&unfinished));
+        let wrong = [gate_verdict(&judged), decided(&unfinished)].into_iter();
+        let (worst, others) = ranked(wrong.filter_map(Result::err));
+        for other in &others {
+            warn(&with_hints(other));
+        }
+        return worst.map_or(Ok(()), Err);
     }
     for what in &unfinished {
         warn(what);
@@ -238,7 +243,11 @@ fn measured_only<'a>(runs: &Runs<'a>, what: &str) -> Result<Vec<&'a Summary>> {
     Ok(steps)
 }
 
+/// Names of standard output, which may be a file that others write to as well.
+const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+
 fn print_or_write(file: Option<&Path>, text: &str) -> Result<()> {
+    let file = file.filter(|path| !STDOUT.iter().any(|name| path == &Path::new(name)));
     file.map_or_else(
         || print_data(text),
         |path| write(path, text).map(|()| say(&describe_written(path, text.len()))),
@@ -246,9 +255,10 @@ fn print_or_write(file: Option<&Path>, text: &str) -> Result<()> {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    // A pipe or a terminal cannot be replaced.
-    let special = path.exists() && !path.is_file();
-    let written = if special { std::fs::write(path, text) } else { replace(path, text) };
+    // The link is not ours: its file is replaced. A pipe or a terminal cannot be.
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let special = std::fs::symlink_metadata(&target).is_ok_and(|found| !found.is_file());
+    let written = if special { std::fs::write(path, text) } else { replace(&target, text) };
     written.map_err(|e| Error::failed(format!("{}: {e}", path.display())))
 }
 
@@ -446,11 +456,15 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     let loaded = args.read.load(Parts::of_tables(&args.metrics, Layout::Versions))?;
     let steps = loaded.steps();
     let question = args.question(&loaded, format)?;
-    let CompareArgs { read, fail_on, output, .. } = args;
+    let CompareArgs { read, fail_on, output, new: mut asked, .. } = args;
     let (latest, failing) = (read.latest, args.fail_on_regression);
     let comparison = report::compare(&loaded, &question)?;
     print_or_write(output.as_deref(), &comparison.text)?;
-    let unfinished = unfinished(&read.paths, &steps, latest);
+    // Without --new all labels are compared.
+    if !asked.is_empty() {
+        asked.push(question.base.clone());
+    }
+    let unfinished = unfinished(&read.paths, &steps, latest, &asked);
     // Texts for people list unknown cells below their tables.
     let unknown = if matches!(format, Format::Text | Format::Markdown) {
         &[][..]
@@ -620,6 +634,13 @@ mod tests {
     }
 
     #[test]
+    fn paths_with_blanks_are_quoted_in_the_commands_that_reports_advise() {
+        let mut read = parse("a").expect("a path is enough").read;
+        read.paths = vec!["my runs".into(), "results/".into()];
+        assert_eq!(read.source(), "'my runs' results/");
+    }
+
+    #[test]
     fn a_file_decides_the_format_unless_the_flag_does() {
         for (line, format) in [
             ("a -o x.md", Output::Markdown),
@@ -688,6 +709,18 @@ mod tests {
         let error = write(&nowhere, "x").expect_err("no such directory");
         assert!(error.to_string().contains("report.html"), "{error}");
         write(Path::new("/dev/null"), "x").expect("no file to replace");
+    }
+
+    #[test]
+    fn a_link_stays_one_and_its_file_is_written() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [file, link] = ["report.html", "latest.html"].map(|name| dir.path().join(name));
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        for text in ["longer than the next", "short"] {
+            write(&link, text).expect("written");
+            assert_eq!(std::fs::read_to_string(&file).expect("there"), text);
+        }
+        assert!(link.is_symlink(), "as /dev/stdout must stay one");
     }
 
     #[test]
