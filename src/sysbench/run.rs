@@ -307,7 +307,8 @@ impl Observer for Report<'_> {
             part.counts.merge(events);
             part.to += interval.end - interval.start;
         }
-        if seen.part.to.is_multiple_of(SECOND) {
+        // One without a length ends no second.
+        if interval.end > interval.start && seen.part.to.is_multiple_of(SECOND) {
             self.write_due(seen, seen.part.to / SECOND, queue);
         }
         if locked(self.log).broken.is_some() {

@@ -390,6 +390,7 @@ fn what_cannot_be_imported_is_named_and_nothing_is_written() {
         (&["good.txt", "cut.txt"], 4, &["cut.txt"]),
         (&["unknown.txt"], 2, &["unknown.txt: line 4", "--workload"]),
         (&["cut.txt", "good.txt", "empty.txt"], 4, &["cut.txt", "empty.txt"]),
+        (&["none.txt", "cut.txt"], 2, &["none.txt", "cut.txt"]),
         (&["garbage.bin"], 4, &["garbage.bin", "no text"]),
         (&["empty.txt"], 4, &["empty.txt", "it is empty"]),
         (&["."], 2, &["it is a directory"]),
@@ -450,17 +451,55 @@ fn a_run_with_ignored_errors_is_a_read_write_one_when_each_attempt_read_14_rows(
     assert_eq!(desk.imported()[0]["workload"], "read-write");
 }
 
+/// The usual text with so many intervals.
+fn with_intervals(count: usize) -> String {
+    let interval = "[ 1s ] thds: 8 tps: 500.00 qps: 8000.00 (r/w/o: 7000.00/0.00/1000.00) \
+                    lat (ms,95%): 9.91 err/s: 0.00 reconn/s: 0.00\n";
+    let started = "Threads started!\n\n";
+    USUAL.printed().replace(started, &(started.to_owned() + &interval.repeat(count)))
+}
+
 #[test]
-fn a_run_that_stands_in_a_file_twice_counts_once_when_it_has_intervals() {
+fn a_run_that_is_there_twice_counts_once_when_it_has_intervals() {
     let desk = Desk::new();
-    let interval = "Threads started!\n\n[ 1s ] thds: 8 tps: 500.00 qps: 8000.00 \
-                    (r/w/o: 7000.00/0.00/1000.00) lat (ms,95%): 9.91 err/s: 0.00 reconn/s: 0.00\n";
-    let text = USUAL.printed().replace("Threads started!\n\n", interval);
+    let (text, other) = (with_intervals(1), with_intervals(2));
     desk.file("twice.txt", text.repeat(2));
     let output = desk.run(&["import", "sysbench", "twice.txt"]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && error.contains("twice.txt: line"), "{error}");
     assert_eq!(desk.imported().len(), 1);
+    // Also in a file with others, whatever the label, and in two files of one command.
+    desk.file("all.txt", text + &other);
+    let output = desk.run(&["import", "sysbench", "all.txt", "--label", "all"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.contains("all.txt: line 4: the same run"), "{error}");
+    assert_eq!(desk.imported().len(), 2);
+    desk.file("copy.txt", other + "\n");
+    let (status, error) = desk.ill(&["import", "sysbench", "copy.txt"]);
+    assert!(status == 4 && error.contains("copy.txt: the same run"), "{error}");
+    desk.file("new.txt", with_intervals(3));
+    desk.file("news.txt", with_intervals(3) + &with_intervals(4));
+    desk.well(&["import", "sysbench", "new.txt", "news.txt"]);
+    assert_eq!(desk.imported().len(), 4);
+}
+
+#[test]
+fn import_that_fails_half_way_leaves_nothing_and_can_be_repeated() {
+    let desk = Desk::new();
+    desk.file("short.txt", USUAL.printed());
+    desk.file("long.txt", with_intervals(3000));
+    let words = ["import", "sysbench", "short.txt", "long.txt"];
+    // No file may have more than 400 blocks: the summary of the long run has a MiB.
+    let script = "trap '' XFSZ; ulimit -f 400; exec \"$0\" \"$@\"";
+    let mut limited = Command::new("sh");
+    limited.args(["-c", script, env!("CARGO_BIN_EXE_loadgen")]).args(words);
+    let output = limited.current_dir(desk.0.path()).output().expect("it runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("nothing is imported") && error.contains("results"), "{error}");
+    assert_eq!(desk.imported().len(), 0, "{error}");
+    desk.well(&words);
+    assert_eq!(desk.imported().len(), 2);
 }
 
 #[test]

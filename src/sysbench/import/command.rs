@@ -219,8 +219,7 @@ impl Command {
             _ if name == "test" => self.test = Some(value.to_owned()),
             Some(entry) => self.values.set(entry, value.to_owned()),
             None if is_hidden(&name) => self.is_cut = true,
-            // It may be a password.
-            None if name.contains("pas") || name.contains("pw") => {}
+            None if may_be_secret(&name, value) => {}
             None => drop(self.others.insert(name, value.to_owned())),
         }
     }
@@ -344,6 +343,16 @@ impl Command {
             _ => text.to_owned(),
         }
     }
+}
+
+/// Returns true if an option of a script may be a password, or an address with one.
+fn may_be_secret(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let parts =
+        ["pas", "pw", "secret", "token", "api_key", "api-key", "apikey", "auth", "credential"];
+    // NAME:SECRET@HOST
+    let in_address = value.rsplit_once('@').is_some_and(|(account, _)| account.contains(':'));
+    in_address || parts.iter().any(|part| name.contains(part))
 }
 
 fn of_work(entry: &Entry) -> bool {

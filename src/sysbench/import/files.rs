@@ -1,7 +1,7 @@
 //! Imports files of sysbench outputs into a directory of summaries.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 
 use super::{FoundRun, Unreadable, candidates, native, runs};
 use crate::engine::program;
-use crate::error::{Error, Result, VALUE_MAX, clip};
+use crate::error::{Error, Result, VALUE_MAX, clip, ranked};
 use crate::plan::value::label;
 use crate::progress::say;
-use crate::run::{directory, random, warn};
+use crate::run::{directory, random, warn, with_hints};
 use crate::summary::{IMPORTED, Imported, Store, TextSource, collect};
 use crate::terms::{counted, finding, units};
 
@@ -31,9 +31,12 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
         ..told
     };
     let there = if out.is_dir() { collect(&[out.to_owned()])?.imported } else { Vec::new() };
-    let there =
-        there.into_iter().map(|(path, run)| (run.source.sha256, path.display().to_string()));
-    let mut known: HashMap<String, String> = there.collect();
+    let mut known: HashMap<String, String> = HashMap::new();
+    for (path, run) in there {
+        let place = path.display().to_string();
+        known.extend(hash_numbers(&run).map(|sum| (sum, place.clone())));
+        known.insert(place_in_file(&run), place);
+    }
     let (mut found, mut refused) = (Vec::new(), Vec::new());
     for path in files {
         match import_file(path, &told, &mut known) {
@@ -41,16 +44,27 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
             Err(error) => refused.push(error),
         }
     }
-    if let Some(last) = refused.pop() {
-        for error in refused {
-            warn(&error.to_string());
+    let (worst, others) = ranked(refused);
+    if let Some(worst) = worst {
+        for other in &others {
+            warn(&with_hints(other));
         }
-        let others = (files.len() > 1).then_some("nothing is imported: give the other files alone");
-        return Err(last.add_hints(others));
+        let alone = (files.len() > 1).then_some("nothing is imported: give the other files alone");
+        return Err(worst.add_hints(alone));
     }
     let store = Store::open(out)?;
+    let mut written: Vec<PathBuf> = Vec::new();
     for run in &found {
-        store.write_imported(run)?;
+        let path = store.write_imported(run).map_err(|error| {
+            // The same command would refuse them.
+            for path in &written {
+                drop(fs::remove_file(path));
+            }
+            error.context("nothing is imported")
+        })?;
+        written.push(path);
+    }
+    for run in &found {
         say(&one_line(run));
     }
     let (saved, dir) = (counted(found.len() as u64, "run"), directory(out));
@@ -58,7 +72,7 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
     Ok(())
 }
 
-/// Reads the runs of a file, at least one; `known` has the files of runs by their checksums.
+/// Reads the new runs of a file, at least one; `known` has the files of runs by their places and checksums.
 fn import_file(
     path: &Path,
     told: &Imported,
@@ -66,26 +80,29 @@ fn import_file(
 ) -> Result<Vec<Imported>> {
     let (bytes, told) = read(path, told)?;
     let file = &told.source.file;
-    let sum = &told.source.sha256;
-    if let Some(other) = known.get(sum) {
-        let what = format!("{file}: the same run is in {other}, and would count twice");
-        return Err(Error::data(what).hint("leave this file out, or remove the other one"));
-    }
-    let (mut found, mut broken) = (Vec::new(), Vec::new());
+    let (mut found, mut broken, mut repeated) = (Vec::new(), Vec::new(), None);
     for (number, run) in (1..).zip(runs(&bytes, &told)) {
         match run {
             Ok(run) => {
                 let (line, run) = (run.line, name_run(run, number)?);
-                match found.iter().find(|known| is_same_run(known, &run)) {
-                    Some(Imported { source: TextSource { run: known, .. }, .. }) => {
-                        let what = format!("it is run {known} again, and would count twice");
-                        broken.push(Unreadable { line, what });
-                    }
-                    None => found.push(run),
+                let sums = [Some(place_in_file(&run)), hash_numbers(&run)];
+                let sums: Vec<String> = sums.into_iter().flatten().collect();
+                if let Some(other) = sums.iter().find_map(|sum| known.get(sum)) {
+                    let what = format!("the same run is in {other}, and would count twice");
+                    repeated.get_or_insert_with(|| what.clone());
+                    broken.push(Unreadable { line, what });
+                } else {
+                    let place = format!("{file}, run {number}");
+                    known.extend(sums.into_iter().map(|sum| (sum, place.clone())));
+                    found.push(run);
                 }
             }
             Err(what) => broken.push(what),
         }
+    }
+    if let (true, Some(what)) = (found.is_empty(), repeated) {
+        return Err(Error::data(format!("{file}: {what}"))
+            .hint("leave this file out, or remove the other one"));
     }
     let at = |Unreadable { line, what }: &Unreadable| format!("{file}: line {line}: {what}");
     if found.is_empty() {
@@ -95,14 +112,22 @@ fn import_file(
     for of in &broken {
         warn(&format!("left out: {}", at(of)));
     }
-    known.insert(sum.clone(), file.clone());
     Ok(found)
 }
 
-/// Returns true if two runs of a file are one, printed twice: no two runs measure the same to the last digit.
-fn is_same_run(known: &Imported, run: &Imported) -> bool {
-    let source = known.source.clone();
-    !run.timeline.is_empty() && *known == Imported { source, ..run.clone() }
+/// Names a run by its file's text: an import that was killed is completed by the same command.
+fn place_in_file(run: &Imported) -> String {
+    format!("{} {}", run.source.sha256, run.source.run)
+}
+
+/// Makes a checksum of a run's numbers; none without intervals. No two runs measure the same to the last digit: equal
+/// ones are one that was printed, or copied, twice.
+fn hash_numbers(run: &Imported) -> Option<String> {
+    // What all versions of loadgen read from a text.
+    let Imported { clients, rate, measured_s, latency, timeline, .. } = run;
+    let numbers = (clients, rate, measured_s, latency, timeline);
+    let json = serde_json::to_vec(&numbers).expect("numbers, and names of fields");
+    (!timeline.is_empty()).then(|| format!("{:x}", Sha256::digest(json)))
 }
 
 fn read(path: &Path, told: &Imported) -> Result<(Vec<u8>, Imported)> {

@@ -151,6 +151,7 @@ fn options_are_kept_when_they_decide_on_the_work() {
         "--threads=8 --time=10 --events=0 --report-interval=1 --percentile=99 --histogram",
         "--tables=4 --table_size=1000 --rand-type=uniform --rand-seed=7",
         "--mysql-host=db1 --mysql-password=secret --mysql_user=x --my-password=secret",
+        "--DB_PASS=secret --my-token=secret --my-dsn=mysql://me:secret@db1/sbtest",
         "--skip-trx=off --range-size=100 --range_size=100.0 --mysql-storage-engine=InnoDB",
     ] {
         assert_eq!(options(given), usual, "{given}");
