@@ -129,6 +129,7 @@ fn beside(group: &Group) -> String {
     key("rate", group.rate.map(|rate| rate.to_string()));
     key("arrival", group.arrival.map(|arrival| arrival.to_string()));
     key("think", group.think_s.map(|s| format!("{s}s")));
+    key("reconnect-every", group.reconnect_every.map(|every| every.to_string()));
     let of_default = |name: &String| workload.option_defaults.as_ref()?.get(name);
     let options = workload.options.iter().filter(|(name, value)| of_default(name) != Some(value));
     options.for_each(|(name, value)| key(name, Some(value.to_string())));

@@ -693,6 +693,9 @@ fn counts(steps: &[&Summary]) -> String {
 }
 
 fn share(step: &Summary) -> Result<f64, String> {
+    if !step.addresses.is_empty() {
+        return Err("of several addresses the first alone was asked".to_owned());
+    }
     let status = step.server.status.as_ref().ok_or("its counters could not be read")?;
     let covered = step.covered_s(status.first_s).ok_or("nothing was measured")?;
     // If the readings cover much more, the rate outside the window is not known.

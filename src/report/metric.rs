@@ -7,6 +7,7 @@ use super::histogram::Curve;
 use super::run::Run;
 use super::value::{self, PageValue};
 use crate::error::{Error, Result};
+use crate::plan::limits;
 use crate::stats::{enough, is_scarce, rank};
 use crate::summary::{Distribution, HostCost, Imported, Latency, ProcessCost, Summary, counter};
 use crate::terms::units::rate_decimals;
@@ -414,8 +415,9 @@ pub(crate) fn with_longer(
     }
     let at = |rank: u64| of_histogram(percentile, rank as f64 * 100.0 / of.count as f64, of, step);
     let value = at(rank)?;
-    // Their age is this limit at least: above it, they may be among the shorter ones.
-    let limit_us = step.plan.op_timeout_s.map_or(f64::INFINITY, |limit| limit * 1e6);
+    // They waited for the sooner limit at least. Answers above it may have waited longer than they did.
+    let drain_s = limits::DRAIN.as_secs_f64();
+    let limit_us = step.plan.op_timeout_s.map_or(drain_s, |limit| limit.min(drain_s)) * US;
     if value.is_some_and(|value| value >= limit_us) { at(rank + given_up) } else { Ok(value) }
 }
 

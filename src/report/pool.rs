@@ -82,6 +82,20 @@ impl<'a> Pool<'a> {
 
     /// Its hosts may change; with those of each other invocation it must share a value.
     pub(crate) fn check(&self, run: &[&'a Summary]) -> Result<()> {
+        self.check_settings(run)?;
+        for (here, new) in self.hosts.iter().zip(of_hosts(run)) {
+            let shared = here.keys().any(|value| new.contains_key(value));
+            if let Some((one, other)) = here.values().next().zip(new.values().next())
+                && !shared
+            {
+                refuse(one, other, Weight::Noted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the settings alone: the steps are of an invocation that is here, and its hosts may change.
+    pub(crate) fn check_settings(&self, run: &[&'a Summary]) -> Result<()> {
         let own = run.iter().map(|step| (judge::known_of(step), *step));
         let mut firsts: Vec<&(Knowledge, &Summary)> = self.firsts.iter().collect();
         let own: Vec<(Knowledge, &Summary)> = own.collect();
@@ -91,14 +105,6 @@ impl<'a> Pool<'a> {
             }
             if !firsts.iter().any(|(known, _)| *known == one.0) {
                 firsts.push(one);
-            }
-        }
-        for (here, new) in self.hosts.iter().zip(of_hosts(run)) {
-            let shared = here.keys().any(|value| new.contains_key(value));
-            if let Some((one, other)) = here.values().next().zip(new.values().next())
-                && !shared
-            {
-                refuse(one, other, Weight::Noted)?;
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use super::table::{LabelRow, TableCell, WorkloadTable, is_comparable, own_ratio,
 use super::value::number;
 use crate::judge::thresholds::ALPHA;
 use crate::stats::{self, Shift};
-use crate::summary::Summary;
+use crate::summary::{Group, Summary};
 use crate::terms::Cell;
 
 /// The ratio of a label to a base: above 1 where it is better.
@@ -135,8 +135,15 @@ pub(super) fn in_both<'t, 's>([one, other]: [&'t LabelRow<'s>; 2]) -> Pairs<'t, 
     both.collect()
 }
 
+/// Returns true if the column's number is a rate that was given: the sweep's, or the group's own.
 pub(crate) fn is_asked_for(table: &WorkloadTable, column: &Cell) -> bool {
-    column.is_open() && table.metric.is_rate()
+    let Some(name) = table.metric.split().0 else {
+        return column.is_open() && table.metric.is_rate();
+    };
+    let is_paced = |group: &Group| group.name == name.as_str() && group.rate.is_some();
+    let cells = table.lines.iter().filter_map(|line| line.at(column));
+    let mut steps = cells.flat_map(TableCell::steps);
+    table.metric.is_rate() && steps.any(|step| step.groups.iter().any(is_paced))
 }
 
 /// The ratios that are corrected together: all of a comparison, over workloads, new labels and metrics.

@@ -95,14 +95,15 @@ fn add_steps<'a>(row: &mut LabelRow<'a>, all: &[&'a Summary], options: &Options)
     if options.latest {
         // Also where nothing of it completed: then that is the result.
         steps.retain(|step| step.run_id == newest);
-        if !options.strict {
-            row.clashing = usize::from(keep_newest_settings(&mut steps, counts));
-        }
+    }
+    let asked = steps.clone();
+    if options.latest && !options.strict {
+        row.clashing = usize::from(keep_newest_settings(&mut steps, counts));
     } else if row.clashing > 0 {
         let kept = agreeing(&steps, counts);
         steps.retain(|step| kept.contains(step.run_id.as_str()));
     }
-    row.clashes = if row.clashing > 0 { list_clashes(all, &steps) } else { Vec::new() };
+    row.clashes = if row.clashing > 0 { list_clashes(&asked, &steps) } else { Vec::new() };
     let (steps, left_out): (Vec<_>, Vec<_>) = steps.into_iter().partition(counts);
     row.runs = steps.into_iter().map(Run::Measured).collect();
     (row.replaced, row.left_out) = left_out.into_iter().partition(|step| is_replaced(step, all));
@@ -124,21 +125,33 @@ fn list_clashes(all: &[&Summary], kept: &[&Summary]) -> Vec<Difference> {
     let dropped = all.iter().filter(|step| !is_kept.contains(&(&raw const ***step)));
     let pairs = dropped.filter_map(|step| Some((step, cells.get(&step.cell())?)));
     let mut found: Vec<Difference> = Vec::new();
-    for difference in pairs.flat_map(|(one, newest)| judge::differences(one, newest)) {
-        if difference.weight > Weight::Noted && !found.contains(&difference) {
-            found.push(difference);
+    for (one, newest) in pairs {
+        // The hosts of an invocation may change.
+        let allowed = if one.run_id == newest.run_id { Weight::Host } else { Weight::Noted };
+        for difference in judge::differences(one, newest) {
+            if difference.weight > allowed && !found.contains(&difference) {
+                found.push(difference);
+            }
         }
     }
     found
 }
 
-/// Leaves of each cell the steps that agree with its newest one; true if there are others.
+/// Keeps in each cell the steps that agree with the newest one of the invocation; returns true if it drops any.
 fn keep_newest_settings(steps: &mut Vec<&Summary>, counts: impl Fn(&&Summary) -> bool) -> bool {
     let mut cells: BTreeMap<Cell, Pool> = BTreeMap::new();
     let before = steps.len();
     steps.reverse();
     steps.retain(|step| {
-        !counts(step) || cells.entry(step.cell()).or_default().add(&[*step]).is_ok()
+        if !counts(step) {
+            return true;
+        }
+        let pool = cells.entry(step.cell()).or_default();
+        let agrees = pool.check_settings(&[*step]).is_ok();
+        if agrees {
+            pool.take(&[*step]);
+        }
+        agrees
     });
     steps.reverse();
     steps.len() < before

@@ -78,9 +78,11 @@ fn table(page: &Page, terminal: Option<usize>) -> Vec<String> {
             return (format!("  • {}", cells.concat()), (*drawn).to_owned());
         }
         let padded = cells.iter().zip(&columns).map(|(cell, (width, left))| {
-            let column = first.pitch.max(width + GAP);
-            let cell = if *left { cell.clone() } else { format!("{cell:>width$}") };
-            format!("{cell:<column$}")
+            let (length, column) = (cell.chars().count(), first.pitch.max(width + GAP));
+            let before = if *left { 0 } else { width.saturating_sub(length) };
+            let after = column.saturating_sub(before + length);
+            // The width of a format ends at 65,535; a label in a file does not.
+            format!("{}{cell}{}", " ".repeat(before), " ".repeat(after))
         });
         (padded.collect::<String>().trim_end().to_owned(), (*drawn).to_owned())
     };

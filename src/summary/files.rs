@@ -19,8 +19,8 @@ use crate::terms::{counted, named, share_names};
 const PART_MAX: usize = 64;
 /// Eight random digits clash once in four billion: several clashes in a row have another cause.
 const NAMES_MAX: usize = 8;
-/// Largest file that is read, bytes. An hour's timeline of seconds takes less than one MiB.
-const FILE_MAX: u64 = 64 << 20;
+/// Largest file that is read, bytes. A week's timeline of seconds takes less than 200 MiB.
+const FILE_MAX: u64 = 256 << 20;
 /// Largest record that is read, bytes.
 const RECORD_MAX: u64 = 8 << 20;
 const NAMED_MAX: usize = 10;
@@ -406,6 +406,10 @@ fn read(path: &Path, seen: &mut HashSet<(u64, u64)>) -> Result<Option<FileConten
     if !seen.insert((metadata.dev(), metadata.ino())) {
         return Ok(None);
     }
+    // Its text would take the memory before it is refused.
+    if metadata.len() > FILE_MAX {
+        return Err(describe_too_large());
+    }
     let bytes = content(path, FILE_MAX).map_err(|error| error.to_string())?;
     match from_json(&bytes) {
         Err(_) if is_imported(&bytes) => {
@@ -422,6 +426,11 @@ fn is_imported(bytes: &[u8]) -> bool {
         && serde_json::from_slice::<Value>(bytes).is_ok_and(|value| value["schema"] == IMPORTED)
 }
 
+fn describe_too_large() -> String {
+    let max = FILE_MAX >> 20;
+    format!("it is larger than {max} MiB: a step is shorter, or has a longer --interval")
+}
+
 /// Reads at most one byte more than `most`.
 fn content(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -432,7 +441,7 @@ fn content(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Reads a summary that [`to_json`] wrote; else returns why it is none, without control characters.
 pub fn from_json(bytes: &[u8]) -> Result<Summary, String> {
     if bytes.len() as u64 > FILE_MAX {
-        return Err(format!("it is larger than {} MiB, no summary is", FILE_MAX >> 20));
+        return Err(describe_too_large());
     }
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err("it is empty".to_owned());
@@ -591,6 +600,28 @@ fn read_record(path: &Path) -> Result<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::{Interval, Phase};
+
+    #[test]
+    fn summary_of_a_week_is_no_larger_than_what_is_read() {
+        let interval = Interval {
+            errors: 1_000_000,
+            p50_us: Some(12_345.678),
+            p99_us: Some(123_456.789),
+            max_us: Some(1_234_567.891),
+            response_p50_us: Some(12_345.678),
+            response_p99_us: Some(123_456.789),
+            response_max_us: Some(1_234_567.891),
+            ..Interval::counted(Phase::Measure, 604_800.123_456_789, 1_000_000)
+        };
+        let bytes = |count: usize| {
+            let timeline = vec![interval.clone(); count];
+            to_json(&Summary { timeline, ..Summary::default() }).len() as u64
+        };
+        let (one, each) = (bytes(1), bytes(2) - bytes(1));
+        let week = one + 7 * 24 * 3600 * each;
+        assert!(week < FILE_MAX, "{week} bytes");
+    }
 
     #[test]
     fn a_file_is_read_no_further_than_it_may_be_long() {

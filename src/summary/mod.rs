@@ -1014,8 +1014,9 @@ impl Summary {
 /// Returns whether FLUSH STATUS came between the readings: a counter that it reset may have grown beyond its
 /// old value.
 fn flushed(status: &Status) -> bool {
-    let grew = |name: &str| status.deltas.get(name);
-    grew(SINCE_FLUSH).zip(grew("Uptime")).is_some_and(|(since, up)| since < up)
+    let grew = |name: &str| status.deltas.get(name).copied();
+    // An unchanged Uptime is left out.
+    grew(SINCE_FLUSH).is_some_and(|since| since < grew("Uptime").unwrap_or(0))
 }
 
 /// Returns the growth of a counter. An absent one did not change, except on a server without any of InnoDB's.
@@ -1184,6 +1185,8 @@ mod tests {
             assert_eq!(summary.counter_per_s("Questions"), None, "{since}");
             assert!(summary.counter_per_s("Innodb_data_reads").is_some(), "it stays");
         }
+        summary.server.status.as_mut().expect("there").deltas.remove("Uptime");
+        assert_eq!(summary.counter_per_s("Questions"), None, "within a second");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Labels compared with a baseline by statistics: verdicts, corrections, blocks, refusals.
 
 use loadgen::report::{Comparison, Layout, Question, Runs, base_and_new, compare, page, pair};
-use loadgen::summary::{ErrorClass, ErrorCount, Outcome};
+use loadgen::summary::{ErrorClass, ErrorCount, Group, Outcome};
 
 use super::*;
 
@@ -546,6 +546,24 @@ fn a_rate_that_was_asked_for_is_no_finding() {
     }
     let told = compared(&steps, &question("old", "new")).expect("a comparison");
     assert_eq!(told.unknown.len(), 1, "{:?}", told.unknown);
+}
+
+#[test]
+fn rate_of_a_group_beside_is_no_finding_when_its_own_was_asked_for() {
+    let unknown = |own: Option<f64>, beside: Option<f64>| {
+        let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
+        for step in &mut steps {
+            step.plan.rate = own;
+            let (name, measured_s) = ("writer".to_owned(), 60.0);
+            let mut group = Group { name, rate: beside, measured_s, ..Group::default() };
+            group.totals.tps = step.totals.qps;
+            step.groups.push(group);
+        }
+        let metric = "writer.tps".parse().expect("a metric");
+        let told = compared(&steps, &Question { metric, ..question("old", "new") });
+        told.expect("a comparison").unknown.len()
+    };
+    assert_eq!([unknown(Some(1000.0), None), unknown(None, Some(1000.0))], [0, 1]);
 }
 
 #[test]

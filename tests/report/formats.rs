@@ -33,6 +33,15 @@ fn markdown_is_a_table_below_its_title() {
 }
 
 #[test]
+fn text_has_a_label_of_a_file_whole_whatever_its_length() {
+    let long = "x".repeat(70_000);
+    let steps = [step(0, &long, 8, 1000.4), step(1, "b", 8, 200.0)];
+    let text = report(&steps, &Options::default());
+    let ends = |end: &str| text.lines().any(|line| line.ends_with(end));
+    assert!(ends(&format!("  {long}")) && ends("  b"), "{} bytes", text.len());
+}
+
+#[test]
 fn csv_has_one_row_a_cell() {
     let mut steps = [
         step(0, "=cmd()", 8, 1000.5),

@@ -1,5 +1,7 @@
 //! Gates: what holds, what fails, and what nobody can know.
 
+use std::process::Command;
+
 use loadgen::report::{self, Gates, Layout, gates, holds};
 use loadgen::summary::{ErrorClass, ErrorCount, Outcome, RateSearch, Verdict, VerdictKind};
 use loadgen::terms::Gate;
@@ -269,6 +271,18 @@ fn a_gate_is_undecided_when_planned_runs_were_never_begun() {
     assert!(told.undecided[0].ends_with("3 of 5 runs did not complete"), "{told:?}");
 }
 
+#[test]
+fn a_step_that_left_no_summary_is_named_when_a_gate_fails_too() {
+    let killed = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/summaries/killed");
+    for (gate, status) in [("qps>0", 98), ("qps>1M", 99)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
+        let output = command.args(["report", killed, "--gate", gate]).output().expect("it runs");
+        let told = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(status), "{told}");
+        assert!(told.contains("update-index, 2 clients, 10.11: a step began"), "{told}");
+    }
+}
+
 /// A server that answers nobody has no errors of its own.
 #[test]
 fn ops_without_an_answer_fail_a_gate_of_errors() {
@@ -337,6 +351,14 @@ fn a_failed_op_is_slower_than_any_service_level() {
     assert_eq!(lost(11, 0, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));
     assert_eq!(lost(0, 11, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));
     assert_eq!(lost(0, 10, below("p99", 1e9)).0, Some(true));
+    // The drain gives up after 10 s, and other answers took up to 20 s.
+    let mut slow = step(0, "a", 8, 1000.0);
+    let service = &mut slow.latency.service;
+    service.histogram = histogram(&(1..=1000).map(|n| n * 20_000_000).collect::<Vec<_>>());
+    (service.count, service.max_us, service.p99_us) = (1000, Some(20e6), Some(19.8e6));
+    (slow.latency.in_doubt, slow.latency.abandoned) = (Some(0), Some(5));
+    let (held, number) = report::holds(&below("p99", 19.85e6), &slow).expect("a sound histogram");
+    assert!(held == Some(false) && number.is_some_and(|us| us > 19.85e6), "{number:?}");
     let gates = judged(&[step(0, "a", 8, 1000.0)], &[below("p99", 1e9)], &Options::default());
     assert_eq!(gates.held.len(), 1, "a gate is about the answers, and has `errors` for the rest");
 }

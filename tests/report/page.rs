@@ -2,7 +2,7 @@
 
 use loadgen::error::{Error, Kind};
 use loadgen::report::{Format, Metric, Options, Picture, Question, compare, page, picture};
-use loadgen::summary::{Group, Outcome, Summary, Workload};
+use loadgen::summary::{AddressCounts, Group, Outcome, Summary, Workload};
 use loadgen::terms::{Arrival, Code, OnError, Spread};
 
 use serde_json::Value;
@@ -208,7 +208,8 @@ fn the_page_says_why_the_server_s_count_is_not_held_against_the_client_s() {
     });
     // Each has a reason of its own, and no share.
     let unread = behind(&|step| step.server.status = None);
-    let all = [&early, &flushed, &unread];
+    let several = behind(&|step| step.addresses = vec![AddressCounts::default(); 2]);
+    let all = [&early, &flushed, &unread, &several];
     assert!(all.iter().all(|page| !page.contains("100.0%")));
     assert!(early != flushed && flushed != unread && early != unread);
 }
@@ -243,6 +244,7 @@ fn the_command_names_what_differs_from_the_defaults() {
         workload: own.into(),
         clients: 1,
         think_s: Some(0.5),
+        reconnect_every: Some(10),
         ..Group::default()
     };
     (beside.groups, beside.plan.clients) = (vec![paced, closed], 2);
@@ -251,7 +253,7 @@ fn the_command_names_what_differs_from_the_defaults() {
     let with = usual.replace("--clients 8", "--clients 2").replace(
         "--seed",
         "--beside update-index,name=writer,clients=4,rate=200,arrival=uniform \
-         --beside sql=mine.sql,clients=1,think=0.5s,range_size=7 --seed",
+         --beside sql=mine.sql,clients=1,think=0.5s,reconnect-every=10,range_size=7 --seed",
     );
     assert_eq!(command(&beside), with);
     step.plan.on_error = OnError::Continue;

@@ -361,6 +361,9 @@ fn hosts_that_change_within_an_invocation_are_a_note() {
         let strict = Options { strict: true, ..Options::default() };
         try_report(&both, &strict).expect("not refused");
         assert_eq!(lines_of(&both, "invocations"), [0], "{condition}");
+        let latest = Options { latest: true, ..Options::default() };
+        let line = &json(&both, &latest)["tables"][0]["lines"][0];
+        assert_eq!(line["cells"][0]["steps"], 2, "{condition}");
         let text = plain(&both);
         assert!(text.contains(&format!("its runs differ in: {condition} ")), "{text}");
         let steps = [both.as_slice(), &[of_known_hosts(1, "b")]].concat();
@@ -439,6 +442,13 @@ fn the_newest_settings_of_an_invocation_that_clashes_with_itself_are_shown_when_
     let latest = Options { latest: true, ..Options::default() };
     assert_eq!(json(&steps, &latest)["tables"][0]["lines"][0]["cells"][0]["value"], 300.0);
     assert!(notes(&steps, &latest).iter().any(|(code, _, lines)| code == "clash" && *lines == [0]));
+    // An invocation that was not asked for has no part in it.
+    let mut older = steps[0].clone();
+    (older.run_id, older.step_id) = ("0000000000000007".to_owned(), "7-1".to_owned());
+    (older.started_at, older.plan.tables) = ("2020-01-01T00:00:00Z".to_owned(), 77);
+    let told = notes(&[&[older][..], &steps[..]].concat(), &latest);
+    let (_, text, _) = told.iter().find(|(code, ..)| code == "clash").expect("a note");
+    assert!(text.contains("rows") && !text.contains("tables"), "{text}");
     let strict = Options { strict: true, ..latest };
     assert_eq!(try_report(&steps, &strict).expect_err("strict").kind(), Kind::Data);
 }
