@@ -15,7 +15,7 @@ use super::target::quoted_text;
 use crate::error::{Error, Result};
 use crate::observe::{Limit, host, process};
 use crate::terms::{self, Finding, counted, finding};
-use crate::workload::{Mark, Schema, State, Stream};
+use crate::workload::{Mark, Schema, State, Stream, TABLES_MAX};
 
 pub struct Needs<'a> {
     pub database: &'a str,
@@ -25,7 +25,7 @@ pub struct Needs<'a> {
     pub rows: Option<u64>,
     pub seed: u64,
     pub clients_max: u32,
-    /// Clients of groups beside these.
+    /// Clients of groups beside these, at the first address.
     pub clients_beside: u32,
     /// Addresses that the clients are dealt out to: the server is the first of them.
     pub addresses: u32,
@@ -36,7 +36,7 @@ pub struct Needs<'a> {
     pub statements: &'a (dyn Fn(u32) -> (u32, u32) + Sync),
     /// Statements work on rows that must be there: not all of them insert.
     pub rows_there: bool,
-    /// Statements that the clients of groups beside prepare in all, by the number of tables.
+    /// Statements that the clients of groups beside prepare at the first address, by the number of tables.
     pub statements_beside: &'a (dyn Fn(u32) -> u64 + Sync),
     pub writes: bool,
     pub begins: bool,
@@ -47,7 +47,7 @@ pub struct Needs<'a> {
 impl Needs<'_> {
     /// Returns the most of the measured clients, and of those beside, that one address is dealt.
     fn clients_of_first(&self) -> [u32; 2] {
-        [self.clients_max, self.clients_beside].map(|clients| clients.div_ceil(self.addresses))
+        [self.clients_max.div_ceil(self.addresses), self.clients_beside]
     }
 }
 
@@ -317,7 +317,8 @@ fn choose_tables(
     findings: &mut PreflightReport,
 ) -> Option<u32> {
     let (present, database, schema) = (found.contiguous(), &found.database, found.schema);
-    let last = found.tables.keys().next_back().copied().unwrap_or(0);
+    // A higher number is no table of a set but a copy, such as sbtest20260101.
+    let last = found.tables.range(..=TABLES_MAX).next_back().map_or(0, |(number, _)| *number);
     let wanted = needs.tables.unwrap_or(last.max(1));
     let missing = (1..=wanted).filter(|number| !found.tables.contains_key(number));
     let missing = names(schema, missing);
@@ -507,7 +508,8 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
     let shown = terms::clients(own) + &parts;
     if let Some((max, connected)) = number("max_connections").zip(number("Threads_connected")) {
         let need = clients + connected + spare;
-        let fit = max.saturating_sub(connected + spare + beside) * u64::from(needs.addresses);
+        let fit = max.saturating_sub(connected + spare + beside);
+        let fit = fit.saturating_mul(needs.addresses.into());
         let sum = format!("{shown} + {connected} connected now + {spare} spare");
         let hint = format!(
             "SET GLOBAL max_connections = {need} or more (the server may need more open files for \
@@ -736,6 +738,15 @@ mod limits_tests {
         );
     }
 
+    #[test]
+    fn limit_is_kept_when_it_is_beyond_all_numbers_with_several_addresses() {
+        let mut seen: Numbers = ENOUGH.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        seen.insert("max_connections".to_owned(), i64::MAX);
+        let mut findings = PreflightReport::default();
+        judge(&seen, &Needs { addresses: 3, ..needs() }, 8, &mut findings);
+        assert!(findings.conclude().is_ok());
+    }
+
     const ENOUGH: [(&str, i64); 8] = [
         ("max_connections", 261),
         ("Threads_connected", 1),
@@ -881,6 +892,7 @@ mod settle_tests {
         assert_eq!(chosen(&[1, 2, 3], None).expect("all"), 3);
         assert_eq!(chosen(&[1, 2, 3], Some(2)).expect("a part"), 2);
         assert_eq!(chosen(&[1, 2, 5], Some(2)).expect("the gap is not used"), 2);
+        assert_eq!(chosen(&[1, 2, u32::MAX], None).expect("prepare makes no such table"), 2);
     }
 
     #[test]

@@ -89,7 +89,9 @@ async fn counters(session: &mut Session) -> Asked<(Numbers, Instant)> {
 fn restart_age(first: &Reading, last: &Reading) -> Option<Duration> {
     let uptime = |reading: &Reading| amount(&reading.values, "Uptime").map(Duration::from_secs);
     let (before, after) = uptime(first).zip(uptime(last))?;
-    let young = after + UPTIME_OFF < before + last.at.saturating_duration_since(first.at);
+    let between = last.at.saturating_duration_since(first.at);
+    // One that is older than this was not started meanwhile: its clock was set back, or its machine paused.
+    let young = after + UPTIME_OFF < before + between && after <= between + UPTIME_OFF;
     // FLUSH STATUS does not reset this one.
     let connections = |reading: &Reading| reading.values.get("Connections").copied();
     let fewer = connections(first).zip(connections(last)).is_some_and(|(one, other)| other < one);
@@ -346,6 +348,8 @@ mod status_tests {
         fewer.values.insert("Connections".to_owned(), 26);
         assert_eq!(delta(&counting, &fewer, start).restarted_s, Some(0.0), "as soon as it ran");
         assert_eq!(delta(&first, &at(30, "5030", "1200"), start).restarted_s, None);
+        let set_back = delta(&first, &at(30, "4990", "1200"), start);
+        assert_eq!((set_back.restarted_s, set_back.deltas["Questions"]), (None, 300));
         assert_eq!(delta(&young, &at(30, "32", "1200"), start).restarted_s, None, "it rounds down");
         let with_searches = |reading: Reading, searches: f64| {
             let values = BTreeMap::from([("hash_searches", searches)]);

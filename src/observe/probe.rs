@@ -396,7 +396,7 @@ pub(super) fn process_cost(pid: u32, files: Pair) -> Option<ProcessCost> {
             counts.collect::<BTreeMap<_, _>>()
         });
         let both = after.iter().filter_map(|(thread, now)| since([*before.get(thread)?, *now]));
-        (!before.is_empty()).then(|| host::sum(both))
+        both.reduce(u64::saturating_add)
     };
     let resident = files[1].get(&file("status")).and_then(|status| field(status, "VmRSS:"));
     Some(ProcessCost {
@@ -772,20 +772,23 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_left_out() {
         let root = tree(0);
+        let probe = Probe::below(root.path(), &server());
+        let whole = probe.read().expect("a reading");
         for path in ["proc/7/io", "proc/7/status", "proc/diskstats", "proc/net/dev"] {
             fs::remove_file(root.path().join(path)).expect("there");
         }
         fs::remove_dir_all(root.path().join("proc/7/task")).expect("there");
-        let probe = Probe::below(root.path(), &server());
         let reading = probe.read().expect("a reading");
-        let probed = probe.cost([&reading, &reading], Instant::now()).expect("a cost");
-        let process = probed.process.expect("its stat is there");
-        assert_eq!(
-            (process.read_bytes, process.voluntary_switches, process.rss_bytes),
-            (None, None, None)
-        );
-        let host = probed.host.expect("its stat is there");
-        assert_eq!((host.disk_reads, host.net_rx_bytes), (None, None));
+        for first in [&whole, &reading] {
+            let probed = probe.cost([first, &reading], Instant::now()).expect("a cost");
+            let process = probed.process.expect("its stat is there");
+            assert_eq!(
+                (process.read_bytes, process.voluntary_switches, process.rss_bytes),
+                (None, None, None)
+            );
+            let host = probed.host.expect("its stat is there");
+            assert_eq!((host.disk_reads, host.net_rx_bytes), (None, None));
+        }
         fs::remove_file(root.path().join("proc/7/stat")).expect("there");
         fs::remove_file(root.path().join("proc/stat")).expect("there");
         let clock = probe.read().expect("its uptime is there");

@@ -22,7 +22,7 @@ use crate::terms::add;
 /// Nanoseconds since the step's origin, the start of the warm-up.
 pub type Ns = u64;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -459,8 +459,9 @@ impl Interval {
 #[derive(Default)]
 pub struct Timeline {
     delivered: Vec<Ns>,
-    /// Intervals that some thread may still add to, by their start.
-    open: BTreeMap<Ns, RecordedInterval>,
+    /// Intervals that some thread may still add to, by their start and phase. A thread that learns late where the
+    /// window begins closes the earlier phase with an interval of no length.
+    open: BTreeMap<(Ns, Phase), RecordedInterval>,
     entry: Ns,
     growing: Option<RecordedInterval>,
     pub entries: Vec<Interval>,
@@ -478,9 +479,10 @@ impl Timeline {
     /// Returns the intervals that no thread can add to any more, oldest first.
     pub(crate) fn add(&mut self, thread: usize, more: RecordedInterval) -> Vec<RecordedInterval> {
         self.delivered[thread] = more.end;
-        match self.open.get_mut(&more.start) {
+        let key = (more.start, more.phase);
+        match self.open.get_mut(&key) {
             Some(merged) => merged.merge(&more),
-            None => drop(self.open.insert(more.start, more)),
+            None => drop(self.open.insert(key, more)),
         }
         self.take_complete()
     }
@@ -497,7 +499,8 @@ impl Timeline {
     fn take_complete(&mut self) -> Vec<RecordedInterval> {
         let mut complete = Vec::new();
         while let Some(entry) = self.open.first_entry() {
-            if self.delivered.iter().any(|to| to <= entry.key()) {
+            let (start, _) = *entry.key();
+            if self.delivered.iter().any(|to| *to <= start) {
                 break;
             }
             let interval = entry.remove();
@@ -869,6 +872,33 @@ mod timeline_tests {
         assert_eq!(
             shape(&timeline),
             [(Phase::Warmup, 0, 0), (Phase::Measure, 100, 1), (Phase::Measure, 200, 2)]
+        );
+    }
+
+    #[test]
+    fn a_thread_that_hears_late_of_the_window_takes_nothing_from_it() {
+        let undecided =
+            Phases { window_start: Ns::MAX, window_end: Ns::MAX, by_issue: false, interval: 100 };
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&seen);
+        let mut late = Recorder::new(undecided, 0, Box::new(move |i| sink.borrow_mut().push(i)));
+        late.succeeded(Op { issued: 105, completed: 110, ..Op::default() });
+        late.set_window(100, 300);
+        late.succeeded(Op { issued: 120, measured: true, completed: 130, ..Op::default() });
+        late.finish(310);
+        let mut timeline = Timeline::new(2, 0, 100);
+        for interval in seen.take() {
+            timeline.add(0, interval);
+        }
+        for interval in thread(&[(110, 120), (210, 220)], 310) {
+            timeline.add(1, interval);
+        }
+        timeline.thread_done(0);
+        timeline.thread_done(1);
+        assert_eq!((timeline.window.ops, timeline.window.service.count()), (3, 3));
+        assert_eq!(
+            shape(&timeline),
+            [(Phase::Warmup, 0, 1), (Phase::Measure, 100, 2), (Phase::Measure, 200, 1)]
         );
     }
 

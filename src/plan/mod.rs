@@ -276,6 +276,12 @@ impl Plan {
         self.groups.iter().map(|group| group.clients).fold(0, u32::saturating_add)
     }
 
+    /// Counts those beside at the first of so many addresses: each group's are dealt out from it.
+    pub(crate) fn clients_beside_at_first(&self, addresses: u32) -> u32 {
+        let at_first = self.groups.iter().map(|group| group.clients.div_ceil(addresses));
+        at_first.fold(0, u32::saturating_add)
+    }
+
     /// Lists the workloads of all groups, the measured one first.
     pub(crate) fn workloads(&self) -> impl Iterator<Item = &Workload> {
         iter::once(&self.workload).chain(self.groups.iter().map(|group| &group.workload))
@@ -477,12 +483,18 @@ impl Plan {
     /// Counts the statements that all clients of its largest step prepare.
     pub(crate) fn prepared_in_all(&self, spread: Spread, tables: u32) -> u64 {
         let own = self.prepared_per_client(spread, tables) * u64::from(self.clients_max());
+        own + self.count_prepared_beside(tables, 1)
+    }
+
+    /// Counts the statements that groups beside prepare at the first address: each group's clients are dealt out from it.
+    pub(crate) fn count_prepared_beside(&self, tables: u32, addresses: u32) -> u64 {
         let of_group = |group: &Group| {
             let plan = self.of_group(group);
             let spread = plan.spread_over(tables).unwrap_or(Spread::Random);
-            plan.prepared_per_client(spread, tables) * u64::from(group.clients)
+            let clients = group.clients.div_ceil(addresses);
+            plan.prepared_per_client(spread, tables) * u64::from(clients)
         };
-        own + self.groups.iter().map(of_group).sum::<u64>()
+        self.groups.iter().map(of_group).sum()
     }
 
     /// Decides how clients meet the tables; refuses a `pinned` that would touch only a part of them.
@@ -814,6 +826,21 @@ mod tests {
         assert_eq!(plan.prepared_per_client(Spread::Pinned, 8), 1);
         assert_eq!(plan.prepared_per_client(Spread::Random, 8), 8);
         assert_eq!(plan.prepared_by_table(Spread::Random, 8), (1, 8));
+    }
+
+    #[test]
+    fn statements_of_groups_beside_are_dealt_out_when_there_are_several_addresses() {
+        let groups = ["update-index,clients=8", "delete"];
+        let groups = groups.map(|group| group.parse().expect("a group"));
+        let knobs = knobs::Knobs { groups: groups.into(), ..knobs::Knobs::default() };
+        let groups = knobs.resolve(builtin().remove(0), 1).expect("a plan").groups;
+        let plan = Plan { groups, ..plan("8") };
+        // Eight clients keep to a table each; the other one prepares for all eight.
+        assert_eq!(
+            [1, 2, 3].map(|addresses| plan.count_prepared_beside(8, addresses)),
+            [16, 12, 11]
+        );
+        assert_eq!([1, 2, 3].map(|addresses| plan.clients_beside_at_first(addresses)), [9, 5, 4]);
     }
 
     #[test]

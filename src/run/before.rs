@@ -106,6 +106,7 @@ pub(super) async fn preflight(
     let spread = |tables| plan.spread_over(tables).unwrap_or(Spread::Random);
     let (schema, clients_max) = (plan.schema(), plan.clients_max());
     let clients = clients_max.saturating_add(plan.clients_beside());
+    let addresses = target.addresses().count() as u32;
     let needs = Needs {
         database: &target.database,
         schema,
@@ -113,15 +114,12 @@ pub(super) async fn preflight(
         rows: plan.rows,
         seed: plan.seed,
         clients_max,
-        clients_beside: plan.clients_beside(),
-        addresses: target.addresses().count() as u32,
+        clients_beside: plan.clients_beside_at_first(addresses),
+        addresses,
         clients_here: if plan.host_threads.is_empty() { clients } else { 0 },
         statements: &|tables| plan.prepared_by_table(spread(tables), tables),
         rows_there: plan.workloads().any(|of| !of.statements().all(Statement::inserts)),
-        statements_beside: &|tables| {
-            let own = u64::from(clients_max) * plan.prepared_per_client(spread(tables), tables);
-            plan.prepared_in_all(spread(tables), tables) - own
-        },
+        statements_beside: &|tables| plan.count_prepared_beside(tables, addresses),
         // An account that only reads may run a script.
         writes: plan.writes(),
         begins: plan.workloads().any(Workload::has_begin),

@@ -572,10 +572,17 @@ async fn agree_to_drop(
 }
 
 fn check_lines(checked: &[Checked]) -> String {
-    let width = checked.iter().map(|one| one.table.len()).max().unwrap_or(0);
-    let text = |one: &Checked| format!("{:width$}  {}\n", one.table, line(&describe_check(one).0));
-    checked.iter().map(text).collect()
+    // Summaries name the tables that are not here, and a file may hold anything.
+    let names: Vec<String> = checked.iter().map(|one| clip(&one.table, NAME_MAX)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let text = |(name, one): (&String, &Checked)| {
+        format!("{name:width$}  {}\n", line(&describe_check(one).0))
+    };
+    names.iter().zip(checked).map(text).collect()
 }
+
+/// Longest name of a table that is shown, characters: no server takes longer ones.
+const NAME_MAX: usize = 64;
 
 /// Lists the queries that fail or are not asked, and counts those that hold.
 fn answer_lines(answers: &[Answered]) -> String {
@@ -699,5 +706,13 @@ mod tests {
         assert_eq!(code(&all[4..]), None);
         assert_eq!(code(&[all[0].clone(), all[2].clone()]), Some(98));
         assert_eq!(code(&all[..1]), None);
+    }
+
+    #[test]
+    fn a_table_that_a_file_names_has_one_line_whatever_its_name() {
+        for name in ["x\nsbtest1  ok: 10 rows".to_owned(), "x".repeat(70_000)] {
+            let text = check_lines(&[checked(&name, Verdict::Undecided("gone".to_owned()))]);
+            assert!(text.lines().count() == 1 && text.len() < 200, "{}", text.len());
+        }
     }
 }

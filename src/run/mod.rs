@@ -249,11 +249,16 @@ pub(crate) fn directory(path: &Path) -> String {
 /// Returns the worst error. Warns of the others, so that none hides another.
 fn finish(all: impl IntoIterator<Item = Result<()>>, progress: &mut Progress) -> Result<()> {
     let (worst, others) = ranked(all.into_iter().filter_map(Result::err));
-    for other in others {
-        let hints = other.hints().iter().map(|hint| format!("\nhint: {hint}"));
-        progress.warn(&format!("{other}{}", hints.collect::<String>()));
+    for other in &others {
+        progress.warn(&with_hints(other));
     }
     worst.map_or(Ok(()), Err)
+}
+
+/// Writes an error that is not the worst one.
+pub(crate) fn with_hints(error: &Error) -> String {
+    let hints = error.hints().iter().map(|hint| format!("\nhint: {hint}"));
+    format!("{error}{}", hints.collect::<String>())
 }
 
 pub(crate) fn terminal() -> Option<usize> {
@@ -335,20 +340,28 @@ pub(crate) fn gate_verdict(gates: &Gates) -> Result<()> {
     Err(Error::new(Kind::Undecided, text).hint(hint))
 }
 
-/// Finds steps that began and left no summary; with `latest` only those after the last of their label.
-pub(crate) fn unfinished(paths: &[PathBuf], steps: &[&Summary], latest: bool) -> Vec<String> {
+/// Finds steps that began and left no summary; with `latest` only those after the last of their label. `labels` are
+/// those that were asked for; without any, all are.
+pub(crate) fn unfinished(
+    paths: &[PathBuf],
+    steps: &[&Summary],
+    latest: bool,
+    labels: &[String],
+) -> Vec<String> {
     let dirs: Vec<PathBuf> = paths.iter().filter(|path| path.is_dir()).cloned().collect();
     let records = match summary::records(&dirs) {
         Ok(records) => records,
         Err(error) => return vec![error.to_string()],
     };
     let at = |text: &str| text.parse::<Timestamp>().ok();
+    let is_asked = |label: &String| labels.is_empty() || labels.contains(label);
     let counts = |(name, record): &(String, Record)| {
         let of_label = |step: &&&Summary| record.label.as_ref().is_none_or(|l| *l == step.label);
         let newest = steps.iter().filter(of_label).filter_map(|step| at(&step.started_at)).max();
         let later = at(&record.begun_at).is_none_or(|begun| Some(begun) > newest);
         // A step that is begun again after a kill may have the number of the killed one.
-        (!latest || later) && !steps.iter().any(|step| step.record.as_ref() == Some(name))
+        let is_left = !steps.iter().any(|step| step.record.as_ref() == Some(name));
+        record.label.as_ref().is_none_or(is_asked) && (!latest || later) && is_left
     };
     let describe = |record: &Record| {
         let label = record.label.as_ref().map_or_else(String::new, |label| format!(", {label}"));
@@ -417,13 +430,32 @@ mod tests {
             let record = Record::new(id, what, true, Location::default(), BTreeMap::new());
             store.begin_record(&record).expect("written")
         };
-        let count = |steps: &[&Summary]| unfinished(&[dir.path().to_owned()], steps, false).len();
+        let paths = [dir.path().to_owned()];
+        let count = |steps: &[&Summary]| unfinished(&paths, steps, false, &[]).len();
         let step = || {
             let (step_id, record) = ("aa-1".to_owned(), Some(begin()));
             Summary { step_id, record, ..Summary::default() }
         };
         let (killed, again) = (step(), step());
         assert_eq!([count(&[]), count(&[&again]), count(&[&again, &killed])], [2, 1, 0]);
+    }
+
+    #[test]
+    fn killed_step_of_a_label_that_is_not_asked_for_is_not_told() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Store::open(dir.path()).expect("there");
+        for label in [None, Some("8.4"), Some("9.7")] {
+            let (id, what) = ("aa-1".to_owned(), "update-index".to_owned());
+            let mut record = Record::new(id, what, true, Location::default(), BTreeMap::new());
+            record.label = label.map(str::to_owned);
+            store.begin_record(&record).expect("written");
+        }
+        let count = |labels: &[&str]| {
+            let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
+            unfinished(&[dir.path().to_owned()], &[], false, &labels).len()
+        };
+        // An old version did not say whose step it was.
+        assert_eq!([count(&[]), count(&["9.7"]), count(&["5.5"])], [3, 2, 1]);
     }
 
     #[test]

@@ -107,6 +107,7 @@ struct LastInterval {
     statements_per_s: f64,
     /// Seconds by kind of time and quantile; none of an interval without operations.
     latency_s: Vec<(&'static str, &'static str, f64)>,
+    /// Of the measured clients' open loop.
     queue: Option<QueueLength>,
 }
 
@@ -181,19 +182,21 @@ impl Observer for Exporter {
     }
 
     fn interval(&self, interval: &RecordedInterval, queue: QueueLength) {
-        let last = LastInterval::new(interval, interval.paced.as_ref().map(|_| queue));
+        let mut last = LastInterval::new(interval);
         self.update(|step| {
             step.phase = match interval.phase {
                 Phase::Warmup => PHASES[1],
                 Phase::Measure => PHASES[2],
                 Phase::Drain => PHASES[3],
             };
-            step.groups[usize::from(MEASURED)].add(interval, last);
+            let measured = &mut step.groups[usize::from(MEASURED)];
+            last.queue = measured.rate.map(|_| queue);
+            measured.add(interval, last);
         });
     }
 
     fn group_interval(&self, group: u8, interval: &RecordedInterval) {
-        let last = LastInterval::new(interval, None);
+        let last = LastInterval::new(interval);
         self.update(|step| step.groups[usize::from(group)].add(interval, last));
     }
 
@@ -221,7 +224,7 @@ impl Observer for Exporter {
 }
 
 impl LastInterval {
-    fn new(interval: &RecordedInterval, queue: Option<QueueLength>) -> LastInterval {
+    fn new(interval: &RecordedInterval) -> LastInterval {
         let per_s = |n: u64| n as f64 / seconds((interval.end - interval.start).max(1));
         let response = interval.paced.as_deref().map(|paced| &paced.response);
         let times = [("service", Some(&interval.service)), ("response", response)];
@@ -230,7 +233,7 @@ impl LastInterval {
             ops_per_s: per_s(interval.ops),
             statements_per_s: per_s(interval.statements),
             latency_s: latency.flat_map(|(kind, times)| quantiles(kind, times)).collect(),
-            queue,
+            queue: None,
         }
     }
 }
@@ -374,7 +377,10 @@ impl LiveGroup {
             self.ops += interval.ops;
             self.statements += interval.statements;
         }
-        self.last = Some(last);
+        // A thread that heard late of the window ended one with operations and without a length.
+        if interval.end > interval.start {
+            self.last = Some(last);
+        }
     }
 
     fn latency(&self) -> impl Iterator<Item = (Labels, ConstGauge<f64>)> {
@@ -401,20 +407,53 @@ mod tests {
     use crate::plan::knobs::Knobs;
     use crate::workload;
 
-    #[test]
-    fn counters_are_of_one_try_when_two_have_one_place() {
+    const LABELS: &str = r#"label="a",workload="point-select""#;
+
+    fn exporter() -> (Exporter, Plan) {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let exporter = Exporter { shown: Arc::default(), address };
         let workload = workload::named("point-select").expect("it is built in");
         let plan = Knobs::default().resolve(workload, 1).expect("sound");
+        (Exporter { shown: Arc::default(), address }, plan)
+    }
+
+    #[test]
+    fn queue_of_an_open_loop_is_there_when_no_op_ends() {
+        let (exporter, plan) = exporter();
+        let queue = QueueLength { waiting: 7, busy: 1 };
+        let stalled =
+            RecordedInterval { end: 1_000_000_000, errors: 1, ..RecordedInterval::default() };
+        for (rate, is_there) in [(Some(100.0), true), (None, false)] {
+            exporter.begin_step("a".to_owned(), &plan, &Step::new(1, 1, (1, rate), 1));
+            exporter.interval(&stalled, queue);
+            let page = exporter.shown.page(false);
+            let waiting = format!("loadgen_queue_length{{{LABELS}}} 7\n");
+            assert_eq!(page.contains(&waiting), is_there, "{page}");
+        }
+    }
+
+    #[test]
+    fn interval_without_a_length_counts_and_has_no_rate() {
+        let (exporter, plan) = exporter();
+        exporter.begin_step("a".to_owned(), &plan, &Step::new(1, 1, (1, None), 1));
+        let phase = Phase::Measure;
+        let late = RecordedInterval { phase, ops: 3, ..RecordedInterval::default() };
+        exporter.interval(&late, QueueLength::default());
+        let page = exporter.shown.page(false);
+        let counter = format!("loadgen_operations_total{{{LABELS},step=\"1\"}} 3\n");
+        assert!(page.contains(&counter), "{page}");
+        assert!(!page.contains("loadgen_operations_per_second"), "{page}");
+    }
+
+    #[test]
+    fn counters_are_of_one_try_when_two_have_one_place() {
+        let (exporter, plan) = exporter();
         let first = Step { place: 2, ..Step::new(7, 3, (1, None), 1) };
-        let labels = r#"label="a",workload="point-select""#;
         for (step, name) in [(first, "7"), (Step { attempt: 2, ..first }, "7.2")] {
             exporter.begin_step("a".to_owned(), &plan, &step);
             let page = exporter.shown.page(false);
-            let counter = format!(r#"loadgen_operations_total{{{labels},step="{name}"}} 0"#);
+            let counter = format!(r#"loadgen_operations_total{{{LABELS},step="{name}"}} 0"#);
             assert!(page.contains(&counter), "{page}");
-            assert!(page.contains(&format!("loadgen_step{{{labels}}} 2\n")), "{page}");
+            assert!(page.contains(&format!("loadgen_step{{{LABELS}}} 2\n")), "{page}");
         }
     }
 }

@@ -331,7 +331,9 @@ impl Earlier {
             let is_sweep = |step: &Summary| step.load.is_none() && step.suite.is_none();
             let seed = all.iter().rfind(|step| wanted(step) && is_sweep(step));
             let seed = seed.map(|step| step.plan.seed);
-            Continued { id: newest.run_id.clone(), seed, last_step }
+            // It begins the names of files, none of them hidden, and a summary may hold any text.
+            let id = summary::part(&newest.run_id).replace('.', "_");
+            Continued { id, seed, last_step }
         });
         let mut earlier = Earlier { run, ..Earlier::default() };
         for step in all.into_iter().filter(wanted) {
@@ -666,7 +668,7 @@ fn parse_names<T: Default>(
 fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> Result<()> {
     let is_measured = |label: &String| steps.iter().any(|step| step.label == *label);
     let (mut printed, mut rendered, mut reported) = (Vec::new(), Ok(()), BTreeSet::new());
-    let source = line(&out.display().to_string());
+    let source = report::quoted(&line(&out.display().to_string()));
     let mut baseline = None;
     for mut options in tables.into_iter().filter(|_| !steps.is_empty()) {
         let compared = options.baseline.iter().chain(&options.new);
@@ -753,5 +755,25 @@ mod tests {
         assert_eq!(seed(&[&load, &first]), Some(7));
         assert_eq!(seed(&[&second, &load, &first]), Some(8));
         assert_eq!(seed(&[&load]), None, "the caller has one");
+    }
+
+    #[test]
+    fn run_that_goes_on_names_files_of_its_own_directory_whatever_its_id() {
+        let text = "name = 'x'\n[[server]]\nsandbox = {}\n\
+                    [[run]]\nworkload = 'point-select'\nclients = 1\n";
+        let profile = Profile::parse(text, "p").expect("sound");
+        let experiment = experiment::build(&profile, &Overrides::default()).expect("an experiment");
+        for (run_id, name) in [("00ff00ff00ff00ff", "00ff00ff00ff00ff"), ("../../x", "______x")] {
+            let key = experiment.cells[0].key.clone();
+            let experiment_of = summary::Experiment { key, ..summary::Experiment::default() };
+            let (run_id, step_id) = (run_id.to_owned(), format!("{run_id}-7"));
+            let step =
+                Summary { run_id, step_id, experiment: Some(experiment_of), ..Summary::default() };
+            let loaded = Loaded { summaries: vec![(PathBuf::new(), step)], ..Loaded::default() };
+            let mut progress = Progress::new(true, None);
+            let earlier = Earlier::collect(loaded, &experiment, false, &mut progress);
+            let run = earlier.expect("of this version").run.expect("it goes on");
+            assert_eq!((run.id.as_str(), run.last_step), (name, 7));
+        }
     }
 }

@@ -316,10 +316,12 @@ impl RecheckRun<'_> {
 
     /// Prints the doubts and the repeats to come; an error if some stay open.
     fn report(&self, (wanted, doubts): &PendingChecks) -> Result<()> {
-        let lines = |doubt: &Doubt| format!("in doubt  {}: {}\n", doubt.workload, doubt.why);
-        let again = describe_runs(wanted).map(|line| format!("again     {line}\n"));
-        let none = doubts.is_empty().then(|| "nothing is in doubt\n".to_owned());
-        print_data(&doubts.iter().map(lines).chain(again).chain(none).collect::<String>())?;
+        let open = |doubt: &Doubt| format!("in doubt  {}: {}", doubt.workload, doubt.why);
+        let again = describe_runs(wanted).map(|text| format!("again     {text}"));
+        let none = doubts.is_empty().then(|| "nothing is in doubt".to_owned());
+        // Labels and workloads are those of files.
+        let all = doubts.iter().map(open).chain(again).chain(none);
+        print_data(&all.map(|text| line(&text) + "\n").collect::<String>())?;
         if self.args.list || doubts.is_empty() {
             return Ok(());
         }

@@ -220,6 +220,12 @@ impl AcquiredServer<'_> {
         let Some(tables) = tables else { return Ok(by_script) };
         let (wanted, mut filled) = (describe(tables), 0);
         if force || !has(&self.prepared, &wanted) {
+            if force && self.history.has_other(&wanted) {
+                // If it fails on the way, there are tables of both: the next run fills again.
+                let unfinished = describe_unfinished(tables);
+                add(&mut self.prepared, unfinished.clone());
+                self.hold(unfinished)?;
+            }
             filled = fill(&self.link, &Dataset { force, ..tables.clone() }, progress)?;
         }
         add(&mut self.prepared, wanted.clone());
@@ -334,6 +340,10 @@ fn describe(tables: &Dataset) -> String {
     let Dataset { schema, tables: count, rows, data_seed, .. } = tables;
     let charset = tables.charset.as_deref().unwrap_or("-");
     format!("{schema} {count} x {rows} rows, seed {data_seed}, {charset}")
+}
+
+fn describe_unfinished(tables: &Dataset) -> String {
+    format!("{} (unfinished)", tables.schema)
 }
 
 /// Refuses bad addresses in a profile; connects nowhere.
@@ -592,7 +602,7 @@ impl KeptData {
             let force = tables.force && has_other(&self.mark.prepared, &wanted);
             if force {
                 // Killed on the way, it has tables of both: the next start fills again.
-                self.add(&format!("{} (unfinished)", tables.schema.prefix()))?;
+                self.add(&describe_unfinished(tables))?;
             }
             fill(link, &Dataset { force, ..tables.clone() }, progress)?;
             self.add(&wanted)?;
@@ -642,6 +652,26 @@ mod tests {
         let (server, mut progress) = (profile::Server::default(), Progress::new(true, None));
         let controlled = Controlled { server: &server, link: &link, progress: &mut progress };
         assert!(matches!(controlled.read_state(), Ok(Some(Ok(_)))));
+    }
+
+    #[test]
+    fn tables_that_a_failed_fill_was_to_replace_are_not_known_to_be_there() {
+        let link = ServerLink::to(ConnectOptions::canned(1), &Stop::default()).expect("options");
+        let tables = |rows| Dataset { tables: 1, rows, force: true, ..Dataset::default() };
+        let (known, server) = (describe(&tables(100)), profile::Server::default());
+        let mut taken = AcquiredServer {
+            subject: 0,
+            link,
+            sandbox: None,
+            server: &server,
+            kept: None,
+            history: History::new(Some(Vec::new()), vec![known.clone()]),
+            prepared: vec![known.clone()],
+        };
+        let (other, mut progress) = (tables(200), Progress::new(true, None));
+        let filled = taken.prepare((Some(&other), None), &mut progress);
+        assert!(filled.is_err(), "nobody listens there");
+        assert!(taken.history.has_other(&known) && !has(&taken.prepared, &known));
     }
 
     #[test]

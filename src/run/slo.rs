@@ -4,7 +4,7 @@ use super::{print_data, to_step_summary};
 use crate::error::{Error, Kind, Result};
 use crate::plan::search::{STEPS_MAX, Search, operations_needed};
 use crate::plan::value::RATE_MAX;
-use crate::plan::{Plan, Step, units};
+use crate::plan::{Arrival, Plan, Step, units};
 use crate::report::{probe, searches};
 use crate::summary::{RateSearch, Summary};
 use crate::terms::Gate;
@@ -34,8 +34,9 @@ pub(super) fn check_window(level: &[Gate], plan: &Plan) -> Result<Option<String>
     let Some(gate) = gate else { return Ok(None) };
     let count = units::count(needed);
     let time = plan.stop.time().expect("--slo is refused beside --ops").as_secs_f64();
-    let least = needed as f64 / time;
-    let longer = |rate: f64| format!("--time {}s", (needed as f64 / rate).ceil());
+    let expected = expect_arrivals(needed, plan.arrival);
+    let least = expected / time;
+    let longer = |rate: f64| format!("--time {}s", (expected / rate).ceil());
     if least > RATE_MAX as f64 {
         let text = format!(
             "--slo {gate} takes {count} operations to know, and no rate has so many in {time} s"
@@ -50,6 +51,15 @@ pub(super) fn check_window(level: &[Gate], plan: &Plan) -> Result<Option<String>
             longer(first)
         )
     }))
+}
+
+/// Returns the mean number of arrivals of a window that seldom has fewer than these: random ones vary by its root.
+fn expect_arrivals(needed: u64, arrival: Arrival) -> f64 {
+    let needed = needed as f64;
+    match arrival {
+        Arrival::Poisson => f64::midpoint(3.0, (9.0 + 4.0 * needed).sqrt()).powi(2),
+        Arrival::Uniform => needed,
+    }
 }
 
 impl Slo {
@@ -116,5 +126,36 @@ impl Slo {
         let hint =
             "use a longer --time for more samples, or a coarser --slo-resolution to finish sooner";
         Err(Error::new(Kind::Undecided, text).hint(hint))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::plan::StopAt;
+    use crate::plan::knobs::Knobs;
+    use crate::workload::builtin;
+
+    #[test]
+    fn a_time_that_is_called_enough_is_so_when_chance_brings_fewer_arrivals() {
+        let level: Vec<Gate> = vec!["p99<5ms".parse().expect("a gate")];
+        let mut plan = Knobs::default().resolve(builtin().remove(0), 7).expect("a plan");
+        plan.rates = vec![100.0];
+        let mut told = |arrival: Arrival, seconds: u64| {
+            (plan.arrival, plan.stop) = (arrival, StopAt::Time(Duration::from_secs(seconds)));
+            check_window(&level, &plan).expect("some rate has so many")
+        };
+        assert_eq!(told(Arrival::Uniform, 10), None);
+        assert_eq!(
+            (told(Arrival::Poisson, 10).is_some(), told(Arrival::Poisson, 11)),
+            (true, None)
+        );
+        let even = told(Arrival::Uniform, 9).expect("900 of 1,000");
+        assert!(even.ends_with("--time 10s is enough there"), "{even}");
+        // 1,100 less three times its root.
+        let random = told(Arrival::Poisson, 9).expect("900 of 1,000");
+        assert!(random.ends_with("--time 11s is enough there"), "{random}");
     }
 }

@@ -143,9 +143,7 @@ impl Line {
                     }
                 }
                 // A reader that does not know the word would quote its password.
-                _ if word.get(..8).is_some_and(|it| it.eq_ignore_ascii_case(b"mysql://")) => {
-                    line.url(&arg);
-                }
+                _ if is_url(word) => line.url(&arg),
                 _ => line.args.push(arg),
             }
         }
@@ -197,6 +195,15 @@ impl Line {
         }
         self.args
     }
+}
+
+/// Returns whether a word is a server's URL; that of another program is refused later, without its password.
+fn is_url(word: &[u8]) -> bool {
+    let schemes: [&[u8]; 2] = [b"mysql://", b"mariadb://"];
+    let begins = |scheme: &[u8]| {
+        word.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+    };
+    schemes.into_iter().any(begins)
 }
 
 fn valued_shorts(command: &Command) -> Vec<u8> {
@@ -313,6 +320,8 @@ mod tests {
             ),
             ("x --url=mysql://u:ab@h/d -pse", "x --url=mysql://u@h/d --password-fd=7", Some("se")),
             ("x MySQL://u:ab@h go", "x --url=mysql://u@h --password-fd=7 go", Some("ab")),
+            ("x MariaDB://u:ab@h go", "x --url=mariadb://u@h --password-fd=7 go", Some("ab")),
+            ("x go --url=mariadb://u:ab@h", "x go --url=mariadb://u@h --password-fd=7", Some("ab")),
             ("x --url=mysql://u:ab@h/d -p", "x --url=mysql://u@h/d --password", None),
             ("x --url=mysql://u:ab@h/d --password=", "x --url=mysql://u@h/d --password=", None),
             ("x -pa -pb", "x --password-fd=7", Some("b")),

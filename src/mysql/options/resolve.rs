@@ -385,9 +385,9 @@ fn split_url(text: &Secret) -> std::result::Result<Vec<(String, String)>, String
     Ok(parts)
 }
 
-/// Removes the password from a URL; None where it holds none, or is no URL.
+/// Removes the password from a URL, even from one that is then refused; None where it holds none, or is no URL.
 pub(super) fn without_password(text: &Secret) -> Option<(Secret, String)> {
-    let mut url = read_url(text).ok()?;
+    let mut url = Url::parse(text.expose()).ok()?;
     let password = decode("password", url.password()?).ok()?;
     url.set_password(None).ok()?;
     Some((Secret::new(password), url.to_string()))

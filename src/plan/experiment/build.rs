@@ -288,6 +288,11 @@ fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> 
         return Err(here("", &what));
     }
     plan.spread_over(tables).map_err(|e| here("spread", &e))?;
+    for group in &plan.groups {
+        let fits = rows.map_or(Ok(()), |rows| group.workload.fits(rows));
+        let spread = plan.of_group(group).spread_over(tables);
+        fits.and(spread).map_err(|e| here("group", &e))?;
+    }
     let of = &profile.tables;
     let dataset = Dataset {
         schema,

@@ -118,6 +118,14 @@ pub(super) fn describe(estimate: &Estimate, unknown: &str) -> String {
     )
 }
 
+/// Returns the mean over the steps, which are as many at each rate.
+fn mean_seconds_of_op(rates: &[f64]) -> f64 {
+    if rates.is_empty() {
+        return 1.0 / OPS_A_SECOND;
+    }
+    rates.iter().map(|rate| 1.0 / rate).sum::<f64>() / rates.len() as f64
+}
+
 fn guess(part: &RunSpec) -> (u64, Duration, Duration) {
     let bytes = |tables: u32, rows: u64, row: u64| {
         let of_one = rows.saturating_mul(row).saturating_add(TABLE_BYTES);
@@ -129,7 +137,7 @@ fn guess(part: &RunSpec) -> (u64, Duration, Duration) {
             let (row, pace) = if *schema == Schema::Phptest { PHPTEST } else { SBTEST };
             let window = match plan.stop {
                 StopAt::Time(time) => time,
-                StopAt::Ops(ops) => seconds_of(ops as f64 / OPS_A_SECOND),
+                StopAt::Ops(ops) => seconds_of(ops as f64 * mean_seconds_of_op(&plan.rates)),
             };
             let each = plan.warmup + AROUND_STEP + window;
             (bytes(*tables, *rows, row), time(*tables, *rows, pace), each)

@@ -346,7 +346,10 @@ fn private_server_takes_as_many_connections_as_fill_its_tables() {
 #[test]
 fn groups_of_a_run_have_workloads_of_the_file_and_are_refused_at_their_place() {
     let own = "[[workload]]\nname = \"mine\"\n[[workload.transaction]]\n\
-               [[workload.transaction.statement]]\nsql = \"DELETE FROM {table} WHERE id = 7\"\n";
+               [[workload.transaction.statement]]\nsql = \"DELETE FROM {table} WHERE id = 7\"\n\
+               [[workload]]\nname = \"wide\"\n[[workload.transaction]]\n\
+               [[workload.transaction.statement]]\nsql = \"SELECT c FROM {table} WHERE id > ?\"\n\
+               params = [{ range_start = { len = 2000000 } }]\n";
     let with = |group: &str| {
         let text = TEXT.replace("ops = 100000", &format!("ops = 100000\ngroup = [{group}]"));
         build(&Profile::parse(&(text + own), "p")?, &overrides())
@@ -361,6 +364,7 @@ fn groups_of_a_run_have_workloads_of_the_file_and_are_refused_at_their_place() {
         ("{ workload = \"mine\", rates = 5 }", "rates"),
         ("{ workload = \"yours\" }", "mine"),
         ("{ rate = 5 }", "group 1"),
+        ("{ workload = \"wide\" }", "ranges of 2000000 rows"),
     ] {
         let error = with(group).expect_err(group).to_string();
         assert!(error.starts_with("p:") && error.contains(part), "{error}");
@@ -432,6 +436,23 @@ fn an_estimate_has_the_time_that_reads_all_rows() {
         assert_eq!(sum(&cold, time), sum(&warm, time));
     }
     assert_eq!(cold.disk_bytes, warm.disk_bytes);
+}
+
+#[test]
+fn steps_of_ops_take_the_time_of_their_rate() {
+    let measuring = |rate: &str| {
+        let text = format!(
+            "name = 'x'\n[[server]]\nlabel = 'a'\nhost = 'db1'\n\
+             [[run]]\nworkload = 'point-select'\nclients = 1\nops = 10000\nwarmup = 0\n{rate}\n"
+        );
+        let experiment = experiment(&text, &overrides());
+        let of = experiment.estimate(&experiment.legs(|_| true), |_| 0);
+        of.legs.iter().map(|leg| leg.measuring.as_secs()).sum::<u64>()
+    };
+    // A second around each step.
+    assert_eq!(measuring(""), 3);
+    assert_eq!(measuring("rate = 100"), 101);
+    assert_eq!(measuring("rate = [100, 1000]"), 101 + 11);
 }
 
 #[test]
