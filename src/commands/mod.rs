@@ -268,7 +268,8 @@ fn find_password(word: &str) -> usize {
     let named = NAMES.into_iter().filter_map(|name| {
         // `$MYSQL_PWD` in a script is no password, nor is `--password` before the next word.
         let is_given = |rest: &str| {
-            rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(['=', '\'', '"'])
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            rest.starts_with(['\'', '"']) || rest.trim_start().starts_with(['=', ':', '('])
         };
         lower
             .match_indices(name)
@@ -281,7 +282,34 @@ fn find_password(word: &str) -> usize {
         let begins = before.is_none_or(|c| c.is_whitespace() || "'\"".contains(c));
         begins && lower[*end..].starts_with(|c: char| !c.is_whitespace())
     });
-    named.chain(short.map(|(_, end)| end)).min().unwrap_or(word.len())
+    let all = named.chain(short.map(|(_, end)| end)).chain(find_in_address(word));
+    all.chain(find_in_sql(&lower)).min().unwrap_or(word.len())
+}
+
+/// Finds the position behind BY or AS before the quoted secret of an account in SQL.
+fn find_in_sql(lower: &str) -> Option<usize> {
+    let account = lower.find("identified")?;
+    let found = ["by", "as"].into_iter().filter_map(|before| {
+        let ends = lower[account..].match_indices(before).map(|(at, _)| account + at + 2);
+        ends.into_iter().find(|end| {
+            let rest = lower[*end..].trim_start();
+            rest.strip_prefix("password").unwrap_or(rest).trim_start().starts_with(['\'', '"'])
+        })
+    });
+    found.min()
+}
+
+/// Finds the position of the secret in `NAME:SECRET@HOST`, as URLs and the DSNs of drivers have it.
+fn find_in_address(word: &str) -> Option<usize> {
+    let mut end = 0;
+    let mut parts = word.split_inclusive(|c: char| c.is_whitespace() || "'\"".contains(c));
+    parts.find_map(|part| {
+        end += part.len();
+        let (account, _) = part.rsplit_once('@')?;
+        let name = account.find("://").map_or(0, |at| at + "://".len());
+        let colon = account[name..].find(':')?;
+        Some(end - part.len() + name + colon + 1)
+    })
 }
 
 fn path(file: &File) -> String {
@@ -453,6 +481,18 @@ mod tests {
             ("sh -c 'mysql -uroot -p\'marker x\' db'", "sh -c 'mysql -uroot -p…"),
             ("MYSQL_PWD=marker exec mysql", "MYSQL_PWD…"),
             ("MySQL://u:marker@h/d", "MySQL://…"),
+            ("mariadb://u:marker@h/d", "mariadb://u:…"),
+            ("sh -c 'x -dsn u:mar@ker@tcp(h:3306)/d'", "sh -c 'x -dsn u:…"),
+            ("CREATE USER u IDENTIFIED BY 'marker'", "CREATE USER u IDENTIFIED BY…"),
+            ("CREATE USER u IDENTIFIED\nBY\t 'marker'", "CREATE USER u IDENTIFIED\nBY…"),
+            ("IDENTIFIED WITH p AS'marker'", "IDENTIFIED WITH p AS…"),
+            ("IDENTIFIED BY PASSWORD '*marker'", "IDENTIFIED BY…"),
+            ("SELECT 1 AS 'x' ORDER BY (y)", "SELECT 1 AS 'x' ORDER BY (y)"),
+            ("mysql -e 'SET PASSWORD = marker'", "mysql -e 'SET PASSWORD…"),
+            ("SET PASSWORD FOR u = PASSWORD('marker')", "SET PASSWORD FOR u = PASSWORD…"),
+            ("password: marker", "password…"),
+            ("http://h:8080/x", "http://h:8080/x"),
+            ("scp u@h:file .", "scp u@h:file ."),
             ("größe --PASSWORD=marker", "größe --PASSWORD…"),
             ("test-create", "test-create"),
             ("--socket=/run/x.sock", "--socket=/run/x.sock"),

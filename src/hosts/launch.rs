@@ -18,6 +18,8 @@ const PLACE: &str = "{host}";
 const SLURM: &str = "slurm";
 /// Else a task is bound to one core where the cluster binds tasks.
 const SRUN: [&str; 7] = ["srun", "-u", "-N1", "-n1", "--cpu-bind=none", "-w", PLACE];
+/// Upper limit on the nodes of an allocation: a few digits too many would fill the memory with names.
+const NODES_MAX: usize = 1 << 16;
 
 /// The hosts of `--hosts`, and the way to start loadgen there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,7 +128,10 @@ pub(super) fn allocated(list: Option<&str>) -> Result<Vec<String>> {
         for range in ranges.split(',') {
             let (from, to) = range.split_once('-').unwrap_or((range, range));
             let numbers = from.parse::<u32>().ok().zip(to.parse::<u32>().ok());
-            let (first, last) = numbers.filter(|(a, b)| a <= b).ok_or_else(refused)?;
+            let fit = |(first, last): &(u32, u32)| {
+                first <= last && nodes.len() + ((last - first) as usize) < NODES_MAX
+            };
+            let (first, last) = numbers.filter(fit).ok_or_else(refused)?;
             let width = from.len();
             nodes.extend((first..=last).map(|number| format!("{name}{number:0width$}")));
         }
@@ -212,7 +217,7 @@ mod tests {
         assert_eq!(nodes("n1").as_deref(), Some("n1"));
         assert_eq!(nodes("a[03,07-9],b").as_deref(), Some("a03 a07 a08 a09 b"));
         assert_eq!(nodes("g[1-2],c[098-100]").as_deref(), Some("g1 g2 c098 c099 c100"));
-        for wrong in ["", "a[", "a[x]", "a[3-1]", "a[1]b"] {
+        for wrong in ["", "a[", "a[x]", "a[3-1]", "a[1]b", "a[1-4000000000]"] {
             assert_eq!(nodes(wrong), None, "{wrong}");
         }
         assert!(allocated(None).is_err());

@@ -49,10 +49,15 @@ pub(super) fn explain(failure: &Failure) -> Error {
 /// Opens a session with settings for DDL and filling, whatever the server's defaults are.
 pub(super) async fn open(server: &Liveness) -> Result<Session> {
     let mut session = Session::open(&server.link, None).await?;
+    set_up_session(&mut session).await?;
+    Ok(session)
+}
+
+/// Makes each statement last, and lets the session be idle: a dump is checked for minutes, or its writer is slow.
+pub(super) async fn set_up_session(session: &mut Session) -> Result<()> {
     let sql = "SET SESSION autocommit = 1, wait_timeout = 604800";
     session.execute(sql).await.doing("setting up a connection")?;
-    limit_lock_wait(&mut session).await.doing("setting up a connection")?;
-    Ok(session)
+    limit_lock_wait(session).await.doing("setting up a connection")
 }
 
 /// Names a lock of the server, quoted: that of the control session, or of a filling connection.

@@ -74,6 +74,12 @@ fn check(job: &Dataset) -> Result<()> {
             return Err(Error::usage(format!("{flag} {n} is not within 1 to {max}")));
         }
     }
+    let is_binary = |name: &String| name.eq_ignore_ascii_case("binary");
+    if job.schema == Schema::Sbtest && job.charset.as_ref().is_some_and(is_binary) {
+        // CHAR is BINARY there: no text would be read as it was written.
+        return Err(Error::usage("--charset binary would pad the texts of tables with zero bytes")
+            .hint("latin1 has a byte a character, too"));
+    }
     Ok(())
 }
 
@@ -480,6 +486,16 @@ mod table_tests {
         let (database, schema) = ("sbtest".to_owned(), Schema::Sbtest);
         let tables = tables.iter().map(|(n, mark)| (*n, table(*mark))).collect();
         Discovered { database, schema, tables }
+    }
+
+    #[test]
+    fn charset_that_changes_texts_is_refused() {
+        let of = |schema, charset: &str| {
+            let charset = Some(charset.to_owned());
+            check(&Dataset { schema, charset, ..job() }).map_err(|error| error.kind())
+        };
+        assert_eq!(of(Schema::Sbtest, "Binary"), Err(Kind::Usage));
+        assert_eq!([of(Schema::Sbtest, "ucs2"), of(Schema::Phptest, "binary")], [Ok(()), Ok(())]);
     }
 
     #[test]

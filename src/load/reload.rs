@@ -19,15 +19,17 @@ use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
 use super::Refused;
-use super::connect::{AGAIN as COMPLETED, Doing, control, drop_table, explain, lock_connection};
+use super::connect::{
+    AGAIN as COMPLETED, Doing, control, drop_table, explain, lock_connection, set_up_session,
+};
 use super::dump::{DumpPart, LeftOut, StatementInfo, refuse_charset, split_as_written, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, ready_mark, short, short_rate};
 use super::source::{Dump, Item, LOOK, Statements, beside};
 use crate::engine::{Counted, per_s};
 use crate::error::{Error, Result};
 use crate::mysql::{
-    Asked, Failure, Liveness, ServerLink, Session, dataset, limit_lock_wait, number, optional,
-    pairs, query_single, quoted_text,
+    Asked, Failure, Liveness, ServerLink, Session, dataset, number, optional, pairs, query_single,
+    quoted_text,
 };
 use crate::observe::{Ns, Op, Phases, Recorder, Timeline, process_usage};
 use crate::plan::knobs::{InsertMode, LoadSource, LoadSpec};
@@ -93,7 +95,7 @@ async fn connect(
     let wide = ServerLink { opts: opts.into(), ..link.clone() };
     let mut session = Session::open(&wide, spec.charset.as_deref()).await?;
     let _session_waits = server.waits(&session);
-    limit_lock_wait(&mut session).await.doing("setting up a connection")?;
+    set_up_session(&mut session).await?;
     lock_connection(&mut session, &link.target.database, 0).await?;
     if !is_generated {
         split_alike(&mut session).await.doing("setting up a connection")?;

@@ -115,6 +115,10 @@ impl<'a> Start<'a> {
             fs::create_dir_all(dir).map_err(cannot(&format!("make {}", dir.display())))?;
         }
         say(&format!("sandbox: {} in {}", path.display(), directory.path.display()));
+        let wanted = fs::canonicalize(env::temp_dir());
+        if wanted.is_ok_and(|wanted| !directory.path.starts_with(wanted)) {
+            say("sandbox: the path of TMPDIR is too long for a socket: it is below /tmp instead");
+        }
         let program = Program::default();
         let mut start = Start { spec, path, options, program, directory, keeper, say, interrupted };
         ask_program(&mut start)?;
@@ -186,11 +190,10 @@ impl Start<'_> {
         let mut error = Error::server(format!("sandbox: {program} {how}; {}", quote_log(&log)));
         let log = log.to_lowercase();
         if ["permission denied", "errcode: 13", "errno: 13"].iter().any(|text| log.contains(text)) {
-            error = error
-                .hint("AppArmor or SELinux may confine this program: TMPDIR names another place");
+            error = error.hint(CONFINED);
         }
         if log.contains("no space left") {
-            error = error.hint("TMPDIR names a place with more room");
+            error = error.hint("TMPDIR, or `data` of a profile, names a place with more room");
         }
         if !self.options.is_empty() {
             error = error.hint(format!(
@@ -201,6 +204,9 @@ impl Start<'_> {
         error
     }
 }
+
+const CONFINED: &str = "AppArmor or SELinux may confine this program: TMPDIR, or `data` of a profile, names \
+                        another place";
 
 fn quote_log(log: &str) -> String {
     if log.is_empty() { "it logged nothing".to_owned() } else { format!("its log ends:{log}") }
@@ -418,7 +424,10 @@ fn run(arguments: &[OsString], refuses: &str, start: &mut Start) -> Result<Strin
 
 fn foreign_program(path: &Path, said: &str) -> Error {
     let line: String = said.lines().next().unwrap_or("nothing").chars().take(200).collect();
-    Error::usage(format!("--sandbox={}: no mysqld or mariadbd; it says: {line}", path.display()))
+    let text = format!("--sandbox={}: no mysqld or mariadbd; it says: {line}", path.display());
+    // A confined program has no output in a directory that it may not write to.
+    Error::usage(text)
+        .add_hints(said.is_empty().then_some(CONFINED))
         .hint("name the server's program, not a client's: --sandbox=/usr/sbin/mysqld")
 }
 
@@ -696,9 +705,11 @@ fn ask(socket: &ConnectOptions, tcp: &ConnectOptions) -> Result<Asked<Identity>>
 /// Makes the account for the loopback port, and the database. May repeat what a late answer hid.
 async fn create_account(session: &mut Session) -> Asked<()> {
     const ACCOUNT: &str = "'root'@'127.0.0.1'";
-    let known = "SELECT 1 FROM mysql.user WHERE User = 'root' AND Host = '127.0.0.1'";
-    if session.query(known).await?.is_empty() {
-        session.execute(&format!("CREATE USER {ACCOUNT}")).await?;
+    const CANNOT_USER: u16 = 1396;
+    match session.execute(&format!("CREATE USER {ACCOUNT}")).await {
+        // It exists: the server made it, or an attempt that the server was still at a moment ago.
+        Err(Failure::Server { code: CANNOT_USER, .. }) => {}
+        created => drop(created?),
     }
     let grant = format!("GRANT ALL PRIVILEGES ON *.* TO {ACCOUNT} WITH GRANT OPTION");
     session.execute(&grant).await?;
@@ -749,6 +760,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::canned::{Answer, Canned, Listen, Script};
 
     impl<'a> Start<'a> {
         /// One of nothing that runs, but for its keeper.
@@ -1038,6 +1050,26 @@ lc-messages-dir                   (No default value)
         assert!(check(ours(), &start, 3306).is_err());
         let said = check(other, &start, 3307).unwrap_err().to_string();
         assert!(said.contains("/var/lib/mysql"), "{said}");
+    }
+
+    #[test]
+    fn account_that_an_attempt_with_a_late_answer_made_is_no_error() {
+        let text = "Operation CREATE USER failed for 'root'@'127.0.0.1'";
+        let answers = vec![
+            Answer::error("CREATE USER", 1396, "HY000", text),
+            Answer::rows("@@datadir", &["a", "b", "c", "d"], &[&[Some("1"); 4]]),
+        ];
+        let server = Canned::start(Script { answers, ..Script::default() }, Listen::Port(0));
+        let server = server.unwrap();
+        let target = ConnectOptions::canned(server.port());
+        assert!(matches!(ask(&target, &target), Ok(Ok(_))));
+    }
+
+    #[test]
+    fn program_without_output_may_be_confined() {
+        let hints = |said: &str| foreign_program(Path::new("/x/mysqld"), said).hints().to_vec();
+        assert!(hints("")[0].contains("AppArmor"));
+        assert_eq!(hints("mysql  Ver 15.1 Distrib 10.11").len(), 1);
     }
 
     #[test]

@@ -283,6 +283,29 @@ pub(super) fn length_of_quoted(text: &str) -> usize {
     text.len()
 }
 
+/// Finds the word that begins the statement itself, behind the tables of its WITH.
+pub(super) fn find_verb_behind(tables: &str) -> Option<String> {
+    const VERBS: [&str; 5] = ["SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE"];
+    let (mut at, mut depth) = (0, 0_u32);
+    while let Some(first) = tables[at..].chars().next() {
+        let rest = &tables[at..];
+        let hidden = length_of_comment(rest).max(length_of_quoted(rest));
+        let is_in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let word = &rest[..rest.find(|c| !is_in_word(c)).unwrap_or(rest.len())];
+        let verb = VERBS.iter().find(|verb| depth == 0 && verb.eq_ignore_ascii_case(word));
+        if let Some(verb) = verb {
+            return Some((*verb).to_owned());
+        }
+        match first {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += hidden.max(word.len()).max(first.len_utf8());
+    }
+    None
+}
+
 /// Splits SQL at its parameters; a `?` in quotes or comments is none, as in the server.
 pub(crate) fn pieces(sql: &str) -> Vec<&str> {
     let (mut pieces, mut start, mut at) = (Vec::new(), 0, 0);

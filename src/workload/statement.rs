@@ -27,7 +27,7 @@ const SHOWN: usize = 200;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Statement {
-    /// `select`, `update`, `insert`, `delete` or `other`; by its first word if left out
+    /// `select`, `update`, `insert`, `delete` or `other`; by its first word if left out, or by the one behind the tables of WITH
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<StatementKind>,
     /// Required: `{table}` stands for the table, `{list}` for the list, `?` outside of quotes for a parameter.
@@ -290,7 +290,10 @@ pub(crate) fn writes_elsewhere(sql: &str) -> bool {
 }
 
 fn first_word(sql: &str) -> String {
-    sql::Words { sql: sql.as_bytes(), at: 0 }.word()
+    let mut words = sql::Words { sql: sql.as_bytes(), at: 0 };
+    let word = words.word();
+    let behind = (word == "WITH").then(|| sql::find_verb_behind(&sql[words.at..]));
+    behind.flatten().unwrap_or(word)
 }
 
 pub(super) fn is_control(word: &str) -> bool {

@@ -21,6 +21,23 @@ fn mix(workload: &Workload) -> [usize; 4] {
 }
 
 #[test]
+fn kind_of_a_statement_is_that_behind_with_and_its_tables() {
+    for (sql, kind) in [
+        ("WITH t AS (SELECT 1) SELECT * FROM t", StatementKind::Select),
+        ("with t(a) as (select 1), u as (select 2) update sbtest1 set k=1", StatementKind::Update),
+        (
+            "WITH `delete` AS (SELECT ')' /* ( */), t1select AS (SELECT 1) DELETE FROM sbtest1",
+            StatementKind::Delete,
+        ),
+        ("WITH t AS (SELECT 1", StatementKind::Other),
+    ] {
+        let workload = script("x", sql.as_bytes(), "x").expect(sql);
+        let statement = &workload.transactions[0].statements[0];
+        assert_eq!(statement.kind(), kind, "{sql}");
+    }
+}
+
+#[test]
 fn the_largest_table_is_found_where_statements_name_tables() {
     for (sql, largest) in [
         ("SELECT c FROM sbtest12 JOIN sbtest3", Some(12)),

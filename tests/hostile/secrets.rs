@@ -249,6 +249,7 @@ fn slips(tcp: &str, results: &str) -> Vec<Use<'static>> {
             &format!("cleanup -p {MARKER} --url mysql://u:x@h/d"),
         ),
         use_of("a URL for it, in capitals", 2, &format!("report MySQL://u:{MARKER}@h/d")),
+        use_of("a URL for it, as MariaDB's", 2, &format!("report mariadb://u:{MARKER}@h/d")),
         use_of("an unknown flag", 2, &format!("cleanup {tcp} -p{MARKER} --unknown")),
         use_of("no such verb", 2, &format!("nosuch -p{MARKER}")),
         use_of("a password before the verb", 2, &format!("--password={MARKER} cleanup {tcp}")),

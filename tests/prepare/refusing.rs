@@ -115,6 +115,7 @@ fn usage_is_checked_before_anything_is_made() {
         (Dataset { jobs: Some(0), ..job(1, 1) }, "--jobs"),
         (Dataset { jobs: Some(257), ..job(1, 1) }, "--jobs"),
         (Dataset { charset: Some("klingon".to_owned()), ..job(1, 1) }, "klingon"),
+        (Dataset { charset: Some("binary".to_owned()), ..job(1, 1) }, "binary"),
         (Dataset { charset: Some("x'; DROP".to_owned()), ..job(1, 1) }, "--charset"),
     ] {
         let error = db.prepare(&wrong).unwrap_err();

@@ -66,6 +66,13 @@ fn each_mode_loads_every_row_and_says_how_many_statements_that_took() {
 }
 
 #[test]
+fn last_rows_stay_when_the_sessions_of_a_server_do_not_commit_by_themselves() {
+    let sandbox = common::sandbox(&common::local(), &[("autocommit", "0")]);
+    let db = Db::new(&sandbox);
+    check(&db, &db.load(&generated(ROWS, InsertMode::LoadData)));
+}
+
+#[test]
 fn several_tables_come_one_after_the_other() {
     everywhere(|db| {
         let spec = LoadSpec { tables: 3, ..generated(500, EXTENDED) };

@@ -190,6 +190,21 @@ fn a_measurement_in_a_sandbox_is_flushed_first_labelled_and_says_where_it_is() {
 }
 
 #[test]
+fn directory_is_said_to_be_another_when_that_of_tmpdir_is_too_deep() {
+    let place = tempfile::tempdir().unwrap();
+    let deep = place.path().join("x".repeat(100));
+    fs::create_dir(&deep).unwrap();
+    let ended = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["point-select", "--sandbox=/bin/true", "--out"])
+        .arg(place.path().join("out"))
+        .env("TMPDIR", &deep)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("TMPDIR is too long for a socket"), "{said}");
+}
+
+#[test]
 fn an_option_that_shapes_the_data_holds_from_the_start() {
     for server in servers() {
         if server.name.starts_with("mysql-5.5") {

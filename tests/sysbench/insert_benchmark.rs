@@ -105,6 +105,8 @@ fn each_phase_leaves_an_exact_number_of_rows() {
 
         run(&place, "write --deletes=off --inserts=70");
         assert_eq!(ids(&place, 1)[0], 1120);
+        let (status, words) = verify(&place);
+        assert_eq!(status, Some(0), "nobody knows their rows now: {words}");
         is_refused(&place, "write", "and more");
         query(sandbox, &place.filled("CREATE TABLE {db}.pi3 (id INT)"));
         is_refused(&place, "load --tables=3", "another program");
