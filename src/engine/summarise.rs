@@ -216,6 +216,7 @@ pub(crate) fn describe_group(group: &MeasuredGroup) -> summary::Group {
         totals: totals(counted, counts),
         latency: latency(counted, counts, plan.script.is_some()),
         transactions: transactions(counted, counts),
+        timeline: counted.timeline.entries.clone(),
         outages: group.outages.clone(),
     }
 }

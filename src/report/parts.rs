@@ -39,7 +39,11 @@ impl Parts {
         summary.transactions.iter_mut().for_each(|of| leave_histograms_out(&mut of.latency));
         let Latency { service, response, wait, failed, by_statement, by_kind, .. } =
             &mut summary.latency;
-        for Group { latency, transactions, .. } in &mut summary.groups {
+        for Group { latency, transactions, timeline, .. } in &mut summary.groups {
+            if !self.timelines {
+                timeline.clear();
+                timeline.shrink_to_fit();
+            }
             (latency.by_statement, latency.by_kind) = (Vec::new(), Vec::new());
             let times = transactions.iter_mut().map(|of| &mut of.latency);
             times.for_each(leave_histograms_out);

@@ -1,6 +1,7 @@
 //! Charts of the intervals of steps: rate and latency over time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 
 use super::chart::{Axis, Chart, ERRORS, OUTAGE, Point, Series, Span, UNCOUNTED, at};
 use super::escape;
@@ -9,7 +10,7 @@ use super::metric::MS;
 use super::names::label;
 use super::table::{LabelRow, WorkloadTable};
 use crate::stats::is_scarce;
-use crate::summary::{Interval, Phase, Summary};
+use crate::summary::{Group, Interval, Outage, Phase, Summary};
 use crate::terms::Cell;
 
 /// Vertices of all timelines of a page: more would make it too large to open at once.
@@ -44,9 +45,62 @@ pub(crate) const TIME_COURSES: &[Course] = &[
     },
 ];
 
+/// The group that a chart shows: the measured one, or the one beside it that has this name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ChartedGroup<'a> {
+    Measured,
+    Beside(&'a str),
+}
+
+impl ChartedGroup<'_> {
+    fn group(self, step: &Summary) -> Option<&Group> {
+        let ChartedGroup::Beside(name) = self else { return None };
+        step.groups.iter().find(|group| group.name == name)
+    }
+
+    fn intervals(self, step: &Summary) -> &[Interval] {
+        match self {
+            ChartedGroup::Measured => &step.timeline,
+            ChartedGroup::Beside(_) => self.group(step).map_or(&[], |group| &group.timeline),
+        }
+    }
+
+    fn outages(self, step: &Summary) -> &[Outage] {
+        match self {
+            ChartedGroup::Measured => &step.outages,
+            ChartedGroup::Beside(_) => self.group(step).map_or(&[], |group| &group.outages),
+        }
+    }
+
+    fn is_open(self, column: &Cell, steps: &[&Summary]) -> bool {
+        match self {
+            ChartedGroup::Measured => column.is_open(),
+            ChartedGroup::Beside(_) => {
+                steps.iter().any(|step| self.group(step).is_some_and(|group| group.rate.is_some()))
+            }
+        }
+    }
+
+    fn title(self) -> String {
+        match self {
+            ChartedGroup::Measured => String::new(),
+            ChartedGroup::Beside(name) => format!(", group {}", escape::line(name)),
+        }
+    }
+}
+
+/// Lists the measured group, then the others that have intervals.
+fn list_groups<'t>(table: &'t WorkloadTable) -> Vec<ChartedGroup<'t>> {
+    let groups = table.all_steps().flat_map(|step| &step.groups);
+    let groups = groups.filter(|group| !group.timeline.is_empty());
+    let names: BTreeSet<&str> = groups.map(|group| group.name.as_str()).collect();
+    iter::once(ChartedGroup::Measured).chain(names.into_iter().map(ChartedGroup::Beside)).collect()
+}
+
 /// Returns the first course that at least half of the intervals with ops have, else the last one.
-fn choose_course<'a>(courses: &'a [Course], steps: &[&Summary]) -> &'a Course {
-    let intervals = || steps.iter().flat_map(|step| &step.timeline).filter(|of| of.ops > 0);
+fn choose_course<'a>(courses: &'a [Course], steps: &[&Summary], of: ChartedGroup) -> &'a Course {
+    let intervals =
+        || steps.iter().flat_map(|step| of.intervals(step)).filter(|interval| interval.ops > 0);
     let is_usual = |course: &&Course| {
         let known = intervals().filter(|interval| (course.value)(interval).is_some());
         known.count() * 2 >= intervals().count()
@@ -70,29 +124,37 @@ pub(crate) fn timelines(
     for step in table.all_steps() {
         steps_of.entry(step.cell()).or_default().push(step);
     }
-    let scale = |(column, steps): (&Cell, &Vec<&Summary>)| {
-        let course = choose_course(courses, steps);
-        let values = steps.iter().flat_map(|step| points(step, course)).flatten();
-        let name = course.names[usize::from(column.is_open())];
-        (*column, (course, Axis::of_bulk(name, values.map(|point| point.y).collect())))
+    let all = list_groups(table);
+    let scale = |(column, steps): (&Cell, &Vec<&Summary>), of: ChartedGroup| {
+        let course = choose_course(courses, steps, of);
+        let values = steps.iter().flat_map(|step| points(step, of, course)).flatten();
+        let name = course.names[usize::from(of.is_open(column, steps))];
+        (course, Axis::of_bulk(name, values.map(|point| point.y).collect()))
     };
-    let scales: BTreeMap<Cell, (&Course, Axis)> = steps_of.iter().map(scale).collect();
+    let mut scales: BTreeMap<(Cell, ChartedGroup), (&Course, Axis)> = BTreeMap::new();
+    for column in &steps_of {
+        scales.extend(all.iter().map(|of| ((*column.0, *of), scale(column, *of))));
+    }
     move |line| {
         let position = position(labels, line.label);
-        let of = format!("{}, {}", escape::line(table.workload), label(line.label));
+        let name = format!("{}, {}", escape::line(table.workload), label(line.label));
         let mut charts = Vec::new();
         for (column, of_column) in line.by_column() {
             let steps: Vec<&Summary> = of_column.steps().collect();
-            // A column that was imported has no steps.
-            let Some((course, y)) = scales.get(&column) else { continue };
-            for (steps, ended) in [(&steps, ""), (&of_column.left_out, ", did not complete")] {
-                let runs = steps.iter().flat_map(|step| runs(&points(step, course), vertices));
+            let parts = [(&steps, ""), (&of_column.left_out, ", did not complete")];
+            for ((steps, ended), of) in
+                parts.into_iter().flat_map(|part| all.iter().map(move |of| (part, *of)))
+            {
+                // A column that was imported has no steps.
+                let Some((course, y)) = scales.get(&(column, of)) else { continue };
+                let runs = steps.iter().flat_map(|step| runs(&points(step, of, course), vertices));
                 let series = runs.map(|points| Series { label: position, points }).collect();
-                let timeline = steps.iter().flat_map(|step| &step.timeline);
+                let timeline = steps.iter().flat_map(|step| of.intervals(step));
                 let end = timeline.map(end_s).fold(0.0, f64::max);
                 let x = Axis::elapsed("seconds from the start of the step", end);
-                let chart = Chart::new(table, at(&column) + ended, x, y.clone(), series);
-                charts.push(Chart { of: of.clone(), spans: spans(steps, end), ..chart });
+                let title = at(&column) + &of.title() + ended;
+                let chart = Chart::new(table, title, x, y.clone(), series);
+                charts.push(Chart { of: name.clone(), spans: spans(steps, of, end), ..chart });
             }
         }
         charts.retain(|chart| !chart.series.is_empty());
@@ -104,8 +166,9 @@ fn end_s(interval: &Interval) -> f64 {
     interval.start_s + interval.length_s
 }
 
-fn points(step: &Summary, what: &Course) -> Vec<Option<Point>> {
-    let longest = step.timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
+fn points(step: &Summary, of: ChartedGroup, what: &Course) -> Vec<Option<Point>> {
+    let timeline = of.intervals(step);
+    let longest = timeline.iter().map(|interval| interval.length_s).fold(0.0, f64::max);
     let whole = |interval: &&Interval| {
         interval.length_s > longest * WHOLE && interval.phase != Phase::Drain
     };
@@ -113,7 +176,7 @@ fn points(step: &Summary, what: &Course) -> Vec<Option<Point>> {
         let (x, y) = (interval.start_s + interval.length_s / 2.0, (what.value)(interval)?);
         (x.is_finite() && y.is_finite()).then(|| Point { x, y, ..Point::default() })
     };
-    step.timeline.iter().filter(whole).map(point).collect()
+    timeline.iter().filter(whole).map(point).collect()
 }
 
 /// Thins a line by the smallest and the largest of each part; it ends where a part has none.
@@ -130,10 +193,11 @@ fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
     parts.split(Vec::is_empty).map(<[Vec<Point>]>::concat).filter(|run| !run.is_empty()).collect()
 }
 
-fn spans(steps: &[&Summary], end: f64) -> Vec<Span> {
-    let first = steps.iter().take(1).flat_map(|step| &step.timeline);
+fn spans(steps: &[&Summary], of: ChartedGroup, end: f64) -> Vec<Span> {
+    let first = steps.iter().take(1).flat_map(|step| of.intervals(step));
     let uncounted = first.filter(|interval| interval.phase != Phase::Measure);
-    let failed = steps.iter().flat_map(|step| &step.timeline).filter(|of| of.errors > 0);
+    let failed =
+        steps.iter().flat_map(|step| of.intervals(step)).filter(|interval| interval.errors > 0);
     let shades = uncounted.map(|of| (UNCOUNTED, of)).chain(failed.map(|of| (ERRORS, of)));
     let mut spans: Vec<Span> = Vec::new();
     for (shade, interval) in shades {
@@ -145,7 +209,7 @@ fn spans(steps: &[&Summary], end: f64) -> Vec<Span> {
         }
     }
     // Until the rate was back, else until somebody was served, else to the end.
-    spans.extend(steps.iter().flat_map(|step| &step.outages).map(|outage| {
+    spans.extend(steps.iter().flat_map(|step| of.outages(step)).map(|outage| {
         let to = outage.recovered_s.or(outage.first_success_s).unwrap_or(end);
         Span { shade: OUTAGE, from: outage.first_error_s, to }
     }));

@@ -428,7 +428,7 @@ fn is_imported(bytes: &[u8]) -> bool {
 
 fn describe_too_large() -> String {
     let max = FILE_MAX >> 20;
-    format!("it is larger than {max} MiB: a step is shorter, or has a longer --interval")
+    format!("it is larger than {max} MiB: use a shorter step, or a longer --interval")
 }
 
 /// Reads at most one byte more than `most`.

@@ -294,6 +294,9 @@ contract! {
         /// The ops to which its script gave a name, by name; not there without any.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub transactions: Vec<Transaction>,
+        /// All phases of its clients, one entry an interval; not there from old versions.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub timeline: Vec<Interval>,
         /// Times in which none of its clients was served.
         pub outages: Vec<Outage>,
     }

@@ -179,6 +179,21 @@ fn a_panel_is_one_drawing_with_its_legend_in_it() {
 }
 
 #[test]
+fn page_has_the_course_of_each_group_beside() {
+    let mut step = step(0, "a", 8, 1000.0);
+    let timeline = step.timeline.clone();
+    let group = Group { name: "writer".to_owned(), timeline, ..Group::default() };
+    let mut page = |groups| {
+        step.groups = groups;
+        paged(&[step.clone()], &Options::default()).expect("a page")
+    };
+    let (alone, beside) = (page(Vec::new()), page(vec![group]));
+    let courses = |page: &str| page.matches("<svg").count();
+    assert_eq!(courses(&beside), courses(&alone) + 2, "the rate and a time");
+    assert!(beside.contains(", group writer") && !alone.contains(", group "));
+}
+
+#[test]
 fn the_page_says_why_the_server_s_count_is_not_held_against_the_client_s() {
     let behind = |change: &dyn Fn(&mut Summary)| {
         let mut step = step(0, "a", 8, 1000.0);
