@@ -35,7 +35,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "NAME", value_parser = value::label)]
     pub label: Option<String>,
 
-    /// The workload, where the file does not tell: read-only or oltp_read_only, for one
+    /// The workload, where the file does not tell, such as read-only or oltp_read_only
     #[arg(long, value_name = "NAME", value_parser = value::label)]
     pub workload: Option<String>,
 

@@ -86,7 +86,7 @@ fn verbs() -> Vec<Verb> {
         verb("report", "Turn summaries into tables", summaries::report),
         verb("compare", "Compare labels with a baseline by statistics", summaries::compare),
         verb("calibrate", "Measure what this host can generate at most", host::calibrate),
-        verb("recheck", "Run again what is not decided", profile::recheck),
+        verb("recheck", "Measure undecided cells again", profile::recheck),
         verb("import", "Take results of other programs into the tables", import::import),
         verb("explain", "Split a difference of two labels into its parts", summaries::explain),
         verb("verify", "Check that the tables hold what was written", tables::verify),
@@ -210,8 +210,14 @@ fn replace_help_verb(mut args: Vec<OsString>) -> Vec<OsString> {
 /// Parses the command line; prints clap's help or error, and returns the exit status then.
 fn parse_args(command: &mut Command, args: &[OsString]) -> Result<ArgMatches, u8> {
     let found = command.try_get_matches_from_mut(args);
-    // Hints name flags of other verbs.
-    found.map_err(|error| report_clap_error(error, args, &self::command().0))
+    found.map_err(|error| {
+        if error.use_stderr() {
+            // Hints name flags of other verbs.
+            report_error(error, args, &self::command().0)
+        } else {
+            print_help(&error)
+        }
+    })
 }
 
 fn context(error: &clap::Error, kind: ContextKind) -> &str {
@@ -231,18 +237,20 @@ fn hide_password(error: &mut clap::Error) {
     }
 }
 
-/// Prints help and version as data, and turns other errors into ours, with a hint if there is one.
-fn report_clap_error(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
-    if !error.use_stderr() {
-        let printed = error.print().and_then(|()| io::stdout().flush());
-        // `loadgen --help | head` closes the pipe early.
-        let failed = printed.err().filter(|e| e.kind() != io::ErrorKind::BrokenPipe);
-        return failed.map_or(0, |e| {
-            let error = Error::failed(format!("standard output: {e}"));
-            say(error.render().trim_end());
-            error.kind().exit_code()
-        });
-    }
+/// Prints help or version as data.
+fn print_help(help: &clap::Error) -> u8 {
+    let printed = help.print().and_then(|()| io::stdout().flush());
+    // `loadgen --help | head` closes the pipe early.
+    let failed = printed.err().filter(|e| e.kind() != io::ErrorKind::BrokenPipe);
+    failed.map_or(0, |e| {
+        let error = Error::failed(format!("standard output: {e}"));
+        say(error.render().trim_end());
+        error.kind().exit_code()
+    })
+}
+
+/// Turns clap's error into ours, with a hint if there is one.
+fn report_error(mut error: clap::Error, args: &[OsString], command: &Command) -> u8 {
     hide_password(&mut error);
     // An error that quotes a line break is shown on one line, so that it cannot look like another error.
     let breaks = args.iter().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
@@ -368,6 +376,18 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().0.debug_assert();
+    }
+
+    #[test]
+    fn other_commands_have_no_flags_when_one_is_typed() {
+        let has_flags = |typed| {
+            let (command, _) = command_for(typed, false);
+            // --help and --help-all are there.
+            let count = |verb| command.find_subcommand(verb).expect(verb).get_arguments().count();
+            ["point-select", "report"].map(|verb| count(verb) > 2)
+        };
+        assert_eq!(has_flags(Some("oltp_point_select")), [true, false]);
+        assert_eq!([has_flags(Some("pointselect")), has_flags(None)], [[true; 2]; 2]);
     }
 
     /// The hint, and the flag that clap suggests, of a command line with a mistake.

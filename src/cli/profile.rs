@@ -37,8 +37,8 @@ const PROFILE: &str = r#"
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = format!("\
 Started again, it skips what is measured already (in --out) and goes on; with everything measured it
-only reports. A server that the connection's flags name stands for all of the profile's; its settings
-stay as they are. docs/reference/profile-keys.md has all keys. Two settings, measured in turn:
+only reports. If flags of the connection name a server, it replaces all servers of the profile; its
+settings do not change. docs/reference/profile-keys.md has all keys. Two settings, measured in turn:
 {PROFILE}"))]
 pub(crate) struct RunArgs {
     /// The file of a profile, or the name of one that is in the program (loadgen profiles)
@@ -91,8 +91,8 @@ fn with_password(
 
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
-`loadgen run NAME` runs one of them, here or on a server that --host and the like name. A file that is
-there goes before the profile of its name: print one into a file to change it.")]
+`loadgen run NAME` runs one of them, here or on a server that --host and the like name. If a file
+has the name of a profile, loadgen takes the file: to change a profile, print it into a file.")]
 pub(crate) struct ProfilesArgs {
     /// Show what this one repeats, what it needs, and how it is run
     #[arg(value_name = "NAME")]
@@ -114,7 +114,7 @@ pub(super) fn profiles(ProfilesArgs { name, print }: ProfilesArgs) -> Result<()>
     };
     let shipped = Shipped::find(&name).ok_or_else(|| {
         Error::usage(format!("there is no profile '{}' in the program", line(&name)))
-            .hint(format!("there are {}; loadgen run takes files, too", Shipped::names()))
+            .hint(format!("known profiles: {}; loadgen run takes files, too", Shipped::names()))
     })?;
     if print { print_data(shipped.text) } else { print_data(&shipped.head()) }
 }
@@ -124,8 +124,8 @@ pub(super) fn profiles(ProfilesArgs { name, print }: ProfilesArgs) -> Result<()>
 Cells that `compare` leaves open (too few repeats, or neither a difference nor the lack of one shown),
 cells whose runs lie too far apart, and cells whose runs were disturbed get more repeats, interleaved
 over the labels: six at least, then twice as many as there are, until they are decided or have
---max-repeats. Each look on the way there counts: p is multiplied by their number, here and in a later
-`compare` (docs/reference/compare.md).")]
+--max-repeats. Each comparison meanwhile counts: p is multiplied by the number of comparisons, here
+and in a later `compare` (docs/reference/compare.md).")]
 pub(crate) struct RecheckArgs {
     /// Summaries of `loadgen run`, or directories of them; the first directory gets the new ones
     /// [default: results, where it is there]

@@ -51,7 +51,7 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
         }
     }
     if args.knobs.statements.is_none() && workload.defines() {
-        say("Statements are sent as text: some of them make what others name.");
+        say("Statements are sent as text: some create objects that others use.");
     }
     run(workload, args)
 }

@@ -95,8 +95,8 @@ pub(crate) struct ReadArgs {
     /// Summaries, or directories of them [default: results, where it is there]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Use only the newest invocation of each label and workload, and if it clashes with itself its
-    /// newest settings
+    /// Use only the newest invocation of each label and workload; if its steps have different
+    /// settings, only the newest settings
     #[arg(long)]
     pub latest: bool,
     /// Show all notes, and the conditions in full
@@ -232,10 +232,9 @@ fn measured_only<'a>(runs: &Runs<'a>, what: &str) -> Result<Vec<&'a Summary>> {
     let steps: Vec<&Summary> = runs.iter().filter_map(|run| run.measured()).collect();
     let imported = runs.len() - steps.len();
     if steps.is_empty() {
-        let imported = counted(imported as u64, "imported run");
+        let imported = counted(imported as u64, "run");
         let text = format!(
-            "{what} takes what loadgen measured, and there is nothing else than \
-                            {imported}"
+            "{what} needs steps that loadgen measured, but all summaries are imported: {imported}"
         );
         return Err(Error::data(text).hint("loadgen report and compare read imported runs, too"));
     }
@@ -295,17 +294,18 @@ impl OnlyArgs {
         let lacks = |of: fn(Run<'a>) -> &'a str, wanted: &[String]| {
             wanted.iter().find(|text| !all.iter().any(|run| of(*run) == **text)).cloned()
         };
-        let none = |what: &str, known: Vec<String>| {
+        let none = |what: &str, kind: &str, known: Vec<String>| {
             let known = named(known, NAMED_MAX, ", ");
             Err(Error::usage(format!("{what} in these summaries"))
-                .hint(format!("there are {known}")))
+                .hint(format!("known {kind}: {known}")))
         };
         if let Some(label) = lacks(Run::label, &self.labels) {
-            return none(&format!("--label: no label '{}'", line(&label)), labels);
+            return none(&format!("--label: no label '{}'", line(&label)), "labels", labels);
         }
         if let Some(workload) = lacks(Run::workload, &self.workloads) {
             let known = texts(Run::workload);
-            return none(&format!("--workload: no workload '{}'", line(&workload)), known);
+            let what = format!("--workload: no workload '{}'", line(&workload));
+            return none(&what, "workloads", known);
         }
         let is_among =
             |all: &[String], text: &str| all.is_empty() || all.iter().any(|known| known == text);
@@ -315,7 +315,8 @@ impl OnlyArgs {
         let clients_of = |run: &Run| run.cell().clients;
         let named: Vec<Run> = all.iter().copied().filter(is_named).collect();
         if named.is_empty() {
-            return none("no such label measured such a workload", labels);
+            let what = "no label of --label measured a workload of --workload";
+            return none(what, "labels", labels);
         }
         let is_asked =
             |run: &Run| self.clients.as_ref().is_none_or(|of| of.0.contains(&clients_of(run)));
@@ -323,7 +324,8 @@ impl OnlyArgs {
         if picked.is_empty() {
             let known: BTreeSet<u32> = named.iter().map(clients_of).collect();
             let known = known.iter().map(u32::to_string).collect();
-            return none("--clients: no step with such a number of clients", known);
+            let what = "--clients: no step with one of these numbers of clients";
+            return none(what, "numbers of clients", known);
         }
         Ok(picked)
     }
@@ -449,8 +451,8 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     let chosen = Output::chosen(args.format, args.output.as_deref())?;
     let format = chosen.tables().filter(|format| !matches!(format, Format::Bencher | Format::Gha));
     let Some(format) = format else {
-        return Err(Error::usage("compare has no such format")
-            .hint("text, markdown, csv, json and junit; report --baseline LABEL has html"));
+        return Err(Error::usage("compare does not write this format")
+            .hint("use text, markdown, csv, json or junit; report --baseline LABEL writes html"));
     };
     args.read.settle()?;
     let loaded = args.read.load(Parts::of_tables(&args.metrics, Layout::Versions))?;
@@ -567,8 +569,10 @@ pub(super) fn explain(mut args: ExplainArgs) -> Result<()> {
 /// Refuses formats that only report and compare have.
 pub(super) fn for_tables(format: Format) -> Result<()> {
     if matches!(format, Format::Junit | Format::Bencher | Format::Gha) {
-        return Err(Error::usage(format!("--format {format} is of report and compare"))
-            .hint("here there are text, markdown, csv and json"));
+        let is_junit = format == Format::Junit;
+        let writers = if is_junit { "report and compare write" } else { "report writes" };
+        return Err(Error::usage(format!("--format {format}: only {writers} it"))
+            .hint("use text, markdown, csv or json"));
     }
     Ok(())
 }
@@ -766,7 +770,7 @@ mod tests {
             ("x --label c", "--label: no label 'c'", "'a', 'b'"),
             ("x --workload insert", "--workload: no workload 'insert'", "'point-select', 'update'"),
             ("x --label a --clients 3", "--clients", "8, 16"),
-            ("x --label b --workload update", "no such label", "'a', 'b'"),
+            ("x --label b --workload update", "no label of --label", "'a', 'b'"),
         ] {
             let error = picked(line).expect_err(line);
             assert_eq!(error.kind().exit_code(), 2, "{line}");

@@ -30,7 +30,7 @@ pub(crate) struct PrepareArgs {
     #[arg(long, value_name = "NAME", hide_possible_values = true, default_value_t, value_enum)]
     pub schema: Schema,
 
-    /// Tables: sbtest1 to sbtestN, for one
+    /// Tables, for example sbtest1 to sbtestN
     #[arg(long, value_name = "N", default_value = "1")]
     pub tables: TableCount,
 
@@ -111,7 +111,7 @@ pub(super) fn cleanup(args: CleanupArgs) -> Result<()> {
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Reads every row of the tables that prepare made. Name all directories that runs since then wrote
-to: a write that no summary tells of looks like another program's. Exit status: 0 all there,
+to: verify takes a write without a summary for one of another program. Exit status: 0 all there,
 4 something is lost or damaged or an index disagrees, 98 something cannot be judged
 (docs/reference/verify.md says what and why).")]
 pub(crate) struct VerifyArgs {

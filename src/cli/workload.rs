@@ -101,7 +101,7 @@ pub(super) fn check_notes(notes: &[(String, String)]) -> Result<()> {
     for (key, value) in notes {
         let other = known.insert(key, value).filter(|other| *other != value);
         if let Some(other) = other {
-            let text = format!("--note {key} is there twice, with '{other}' and '{value}'");
+            let text = format!("--note {key} is given twice, with '{other}' and '{value}'");
             return Err(Error::usage(text).hint("give the other value another name"));
         }
     }
@@ -120,7 +120,7 @@ impl MeasureArgs {
             (0..*at).any(is_other) && !is_list(name)
         };
         if let Some((_, name)) = names.iter().enumerate().find(double) {
-            return Err(Error::usage(format!("--sandbox-option {name} is there twice"))
+            return Err(Error::usage(format!("--sandbox-option {name} is given twice"))
                 .hint("a command for each value, with the same --out, compares them"));
         }
         let servers = self.sandbox.len();

@@ -61,7 +61,8 @@ pub(super) fn name_thread<'j>(thread: usize, jobs: impl Iterator<Item = &'j Job>
 pub(super) fn left_behind(who: &str) -> Error {
     let seconds = limits::DRAIN.as_secs();
     Error::failed(format!(
-        "{who} is not back {seconds} s after the end: an event of the script does not return, and asks nothing"
+        "{who} still runs {seconds} s after the end: an event of the script neither returns nor \
+         sends a request"
     ))
     .hint("a loop without a request to the server cannot be interrupted: let the script end it")
 }

@@ -97,9 +97,9 @@ pub(crate) fn find(
     let mut all = LAUNCHERS.iter().filter(|of| wanted == Launcher::Auto || of.choice == wanted);
     let found = all.find_map(|of| Some(env(of.rank).transpose()?.map(|_| of)));
     let Some(of) = found.transpose()? else {
-        let text = format!("--ranks {wanted}: no launcher has left its variables here");
+        let text = format!("--ranks {wanted}: the environment lacks the launcher's variables");
         return Err(Error::usage(text)
-            .hint("srun or mpirun before the command, or LOADGEN_RANK and LOADGEN_SIZE"));
+            .hint("start loadgen with srun or mpirun, or set LOADGEN_RANK and LOADGEN_SIZE"));
     };
     if of.name == SLURM && env(of.size)?.is_none() {
         let text = "SLURM_PROCID is set and SLURM_STEP_NUM_TASKS is not: this is a batch script";

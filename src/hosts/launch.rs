@@ -56,7 +56,7 @@ impl Wanted {
         };
         let command = command.map(split).transpose()?.unwrap_or(usual);
         if !command.is_empty() && !command.iter().any(|word| word.contains(PLACE)) {
-            return Err(Error::usage("--host-command does not say where the host's name goes")
+            return Err(Error::usage("--host-command has no {host} for the host's name")
                 .hint("--host-command 'podman exec -i {host}'"));
         }
         Ok(Wanted { hosts, command, program })
@@ -165,7 +165,7 @@ impl Way {
     /// Returns what to do about the end of a rank, with the status of the command that was to start it.
     pub(super) fn hint(self, host: &str, code: Option<i32>, started: bool) -> String {
         match (self, code.filter(|_| !started)) {
-            (Way::Launcher, _) => "its own output, which its launcher has, says more".to_owned(),
+            (Way::Launcher, _) => "read the output of this rank: its launcher has it".to_owned(),
             (Way::Ssh, Some(127)) => format!("no loadgen is there: {}", copy(host)),
             (Way::Command, Some(127)) => {
                 "no loadgen is there: --host-program names its path there".to_owned()
@@ -173,7 +173,7 @@ impl Way {
             (Way::Ssh, Some(255)) => {
                 format!("ssh could not connect: try ssh -o BatchMode=yes {host} true")
             }
-            _ => "the lines above with its name are its own".to_owned(),
+            _ => format!("the lines above that begin with {host}: are its output"),
         }
     }
 

@@ -363,8 +363,8 @@ impl RankStep {
     }
 
     fn tell_late(&self, what: &str, by: Duration) {
-        let text = format!("it heard of {what} {:.1} ms late", by.as_secs_f64() * 1e3);
-        let hint = "the way to this host has delays; the step is no result: measure it again";
+        let text = format!("message about {what} came {:.1} ms late", by.as_secs_f64() * 1e3);
+        let hint = "the network to this host is slow; the step is no result: measure it again";
         let late = ThreadEvent::Late(Error::failed(text).hint(hint));
         self.out.send(FromRank::Event(MEASURED, late));
     }

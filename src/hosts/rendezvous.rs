@@ -410,12 +410,12 @@ impl Gathering<'_> {
         };
         let Membership { rank, size, .. } = greeting.of;
         if size != own.size || rank == 0 || rank >= size {
-            let why = format!("it is rank {rank} of {size}, and there are {}", own.size);
+            let why = format!("it is rank {rank} of {size}, but rank 0 expects {} ranks", own.size);
             return refuse(why, "one launcher for all ranks", false);
         }
         if self.here.contains(&rank) {
-            let hint = "each rank once; a launcher must not restart what has ended";
-            return refuse(format!("rank {rank} is here already"), hint, true);
+            let hint = "start each rank once; the launcher must not restart a rank that ended";
+            return refuse(format!("rank {rank} has connected before"), hint, true);
         }
         if greeting.plan != self.plan {
             return refuse("it has another plan".to_owned(), SAME, false);

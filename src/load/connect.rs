@@ -141,8 +141,8 @@ async fn end_dead(control: &mut Session, database: &str, progress: &mut Progress
         let connections = others.replace(',', ", ");
         if began.elapsed() > ROLLBACK {
             return Err(Error::server(format!(
-                "the server is still at work for an earlier loadgen (connection {connections}), {} after \
-                 KILL",
+                "the server still runs statements of an earlier loadgen (connection \
+                 {connections}), {} after KILL",
                 units::duration(ROLLBACK)
             ))
             .hint("SHOW PROCESSLIST tells when it is done; then the same command again"));

@@ -33,8 +33,8 @@ const OUT_OF_MEMORY: &str = "not enough memory";
 /// The byte order mark with which some editors begin a file.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Advice where a file is missing, whose script has clients on several hosts.
-const AWAY: &str =
-    "several hosts have the files that the script loads at its top level: load it there";
+const AWAY: &str = "with several hosts, a script can load only files that it loads at its top \
+     level: load this file there";
 
 /// Its address marks a request.
 static MARKER: u8 = 0;

@@ -16,9 +16,9 @@ use crate::terms::ErrorClass;
 pub(super) const MESSAGE_MAX: usize = 2000;
 pub const LOST: &str =
     "did the server end, restart, or close idle connections? its error log tells";
-pub(super) const NO_PORT: &str = "a closed connection keeps its local port for a minute (TIME_WAIT): a higher --reconnect-every, a \
-     socket (-S) or a wider net.ipv4.ip_local_port_range leaves some; else this host has no address \
-     of that family";
+pub(super) const NO_PORT: &str = "a closed connection keeps its local port for a minute \
+     (TIME_WAIT): raise --reconnect-every, widen net.ipv4.ip_local_port_range, or use a socket \
+     (-S); another cause: this host has no address of the server's family (IPv4 or IPv6)";
 
 /// The codes of each class; all others are `ErrorClass::Server`.
 static CLASSES: [(ErrorClass, &[u16]); 8] = [

@@ -102,7 +102,7 @@ fn is_read_only(message: &str) -> bool {
 
 pub(crate) fn hint(code: u16, message: &str, tried: Tried) -> Option<&'static str> {
     if code == OPTION {
-        let option = "an option of the server's, which the error names, keeps the statement back";
+        let option = "the server's option that the error names forbids the statement";
         return Some(if is_read_only(message) { READ_ONLY } else { option });
     }
     let default = || DEFAULTS.iter().find(|(request, _)| *request == tried).map(|(_, hint)| *hint);

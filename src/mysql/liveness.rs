@@ -102,8 +102,8 @@ impl Liveness {
                 && u128::from(looks) >= enough
             {
                 let message = format!(
-                    "connection {id} to {address} is silent: the server has had nothing to answer \
-                     there for {silence}, and its last answer never came"
+                    "connection {id} to {address} is lost: the server has been idle on it for \
+                     {silence}, but its last answer did not arrive"
                 );
                 return Error::server(message).hint(
                     "something on the way drops idle connections; give the same command again",

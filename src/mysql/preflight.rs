@@ -649,7 +649,7 @@ impl PreflightReport {
             several => {
                 let listed = (1..).zip(several).map(|(i, (what, _))| format!("\n  {i}. {what}"));
                 let listed = listed.collect::<String>();
-                format!("{} things keep this from running:{listed}", several.len())
+                format!("{} problems prevent the run:{listed}", several.len())
             }
         };
         let mut error = Error::server(message);
@@ -799,7 +799,7 @@ mod limits_tests {
             ("max_prepared_stmt_count", 0),
         ];
         let shown = judged(&little).expect_err("refused");
-        assert!(shown.starts_with("error: 3 things"), "{shown}");
+        assert!(shown.starts_with("error: 3 problems"), "{shown}");
         assert_eq!(shown.matches("hint: ").count(), 3, "{shown}");
     }
 
@@ -997,7 +997,7 @@ mod findings_tests {
         let error = findings.conclude().expect_err("problems");
         assert_eq!(
             error.render(),
-            "error: 3 things keep this from running:\n  1. a is missing\n  2. b is missing\n  \
+            "error: 3 problems prevent the run:\n  1. a is missing\n  2. b is missing\n  \
              3. c is small\n\nhint: prepare\nhint: raise c\n"
         );
     }

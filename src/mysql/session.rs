@@ -420,8 +420,8 @@ mod tests {
     fn a_way_to_log_in_that_is_not_built_in_is_named() {
         for (method, name) in [
             (&b"auth_gssapi_client\0"[..], "auth_gssapi_client"),
-            (b"mysql_clear_password\0", "itself"),
-            (b"dialog\0\x04Password:", "itself"),
+            (b"mysql_clear_password\0", "plain text"),
+            (b"dialog\0\x04Password:", "plain text"),
             (b"dialog\0\x02Token:", "something else"),
         ] {
             let switch = [b"\xfe", method].concat();

@@ -154,7 +154,7 @@ fn driver_hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
              parsec can log in"
         }
         Driver::Other(why) if why.to_string() == IN_THE_CLEAR => {
-            "a socket (-S) or TLS (--ssl-mode REQUIRED) hides it"
+            "use a socket (-S), or encrypt: --ssl-mode REQUIRED"
         }
         Driver::Other(why) if why.to_string() == ANOTHER_QUESTION => {
             "an account that asks for a password alone can log in"

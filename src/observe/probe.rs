@@ -469,8 +469,8 @@ fn command_error(prefix: &[String], why: &str) -> Error {
     // Only the command's name: its arguments may be private.
     let name = prefix.first().map_or("", String::as_str);
     Error::server(format!("--probe: '{name} …' does not read the server's host: {why}")).hint(
-        "it is put before `grep -s -H . /proc/stat …` and must do without a terminal: 'ssh -o \
-         BatchMode=yes db1', for one",
+        "it is put before `grep -s -H . /proc/stat …` and must do without a terminal, such as \
+         'ssh -o BatchMode=yes db1'",
     )
 }
 

@@ -107,7 +107,7 @@ impl FromStr for GroupKnobs {
         for (at, word) in text.split(',').map(str::trim).enumerate() {
             let Some((key, value)) = word.split_once('=') else {
                 if at > 0 || word.is_empty() {
-                    let what = format!("'{word}' is no KEY=VALUE: {KEYS}; for one {EXAMPLE}");
+                    let what = format!("'{word}' is no KEY=VALUE: {KEYS}; for example {EXAMPLE}");
                     return Err(format!("'{text}': {what}"));
                 }
                 knobs.workload = Some(word.to_owned());
@@ -115,7 +115,7 @@ impl FromStr for GroupKnobs {
             };
             let (key, value) = (key.trim(), value.trim());
             if !known.insert(key.replace('-', "_")) {
-                return Err(format!("'{text}': {key} is there twice"));
+                return Err(format!("'{text}': {key} is given twice"));
             }
             knobs.set(key, value).map_err(|what| format!("'{text}': {key}: {what}"))?;
         }
@@ -133,7 +133,8 @@ impl GroupKnobs {
             "rate" => self.rate = Some(value.parse()?),
             "arrival" => {
                 let words = Arrival::ALL.iter().map(|choice| Some(choice.to_string()));
-                let none = || format!("there are {}", joined(words, " and ").unwrap_or_default());
+                let words = joined(words, " and ").unwrap_or_default();
+                let none = || format!("known values: {words}");
                 self.arrival = Some(Arrival::of(value).ok_or_else(none)?);
             }
             "think" => self.think = Some(value.parse()?),
@@ -178,7 +179,7 @@ impl GroupKnobs {
             Some([one]) => Some(*one),
             Some(_) => {
                 return Err(Error::usage(
-                    "a group beside has one rate, for it stays as it is in all steps",
+                    "rate: a group beside takes one rate, which all steps use",
                 ));
             }
         };
@@ -212,7 +213,7 @@ impl GroupKnobs {
         let refused = |what: String| {
             let own = known.as_ref().map(|own| format!("its options: {own}"));
             let own = own.unwrap_or_else(|| "it has no options".to_owned());
-            Error::usage(what).hint(format!("there are {KEYS}; {own}"))
+            Error::usage(what).hint(format!("known keys: {KEYS}; {own}"))
         };
         let mut options = BTreeMap::new();
         for (name, value) in &self.options.0 {
@@ -271,7 +272,7 @@ pub(crate) fn find_builtin(name: &str) -> Result<Workload> {
         let known = builtin().into_iter().map(|workload| Some(workload.name));
         let known = joined(known, ", ").unwrap_or_default();
         Error::usage(format!("no workload '{name}'"))
-            .hint(format!("there are {known}; sql=FILE or lua=FILE is one of your own"))
+            .hint(format!("known workloads: {known}; sql=FILE or lua=FILE is one of your own"))
     })
 }
 
@@ -338,7 +339,7 @@ mod tests {
         assert!(twice.contains("name="), "{twice}");
         let file = "workload = 'read-only'\noptions = { range-size = 5, range_size = 6 }";
         let twice = toml::from_str::<GroupKnobs>(file).expect_err("one option").to_string();
-        assert!(twice.contains("range_size is there twice"), "{twice}");
+        assert!(twice.contains("range_size is given twice"), "{twice}");
         assert!(groups(&["update-index", "update-index,name=b"]).is_ok());
     }
 }

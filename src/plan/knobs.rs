@@ -49,7 +49,7 @@ pub struct Knobs {
     #[arg(skip)]
     pub scan: bool,
 
-    /// Tables: sbtest1 … sbtestN, for one [default: those that are there]
+    /// Tables, for example sbtest1 … sbtestN [default: those that are there]
     #[arg(long, value_name = "N")]
     pub tables: Option<TableCount>,
 
@@ -173,8 +173,8 @@ pub struct Knobs {
     #[arg(long, value_enum, value_name = "HOW", default_value = "as-is", help_heading = BEFORE)]
     pub ahi: Option<Ahi>,
 
-    /// Before each step, wait until dirty pages and the history list have fallen, so long at most
-    /// [without a value: 5m]
+    /// Before each step, wait until dirty pages and the history list have fallen, at most for this
+    /// time [without a value: 5m]
     #[arg(
         long, value_name = "DURATION", num_args = 0..=1, require_equals = true,
         default_missing_value = "5m", help_heading = BEFORE
@@ -423,8 +423,8 @@ impl TryFrom<LoadKnobs> for LoadSpec {
             (None, None) => return refused("a load needs rows = \"16M\", or dump = \"FILE\""),
             (Some(_), None) if own => {
                 return refused(
-                    "a dump is replayed as it is: its statements are its own, and tables, mode, \
-                     data_seed and insert_bytes say nothing",
+                    "a dump is sent as it is: tables, mode, data_seed and insert_bytes have no \
+                     effect on it; leave them out",
                 );
             }
             (Some(path), None) => LoadSource::Dump { path },

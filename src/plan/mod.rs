@@ -334,9 +334,11 @@ impl Plan {
         if self.tables == Some(0)
             && let Some(of_tables) = named.next()
         {
-            let text =
-                format!("{} uses tables of loadgen prepare beside what uses none", of_tables.name);
-            return Err(Error::usage(text).hint("sql=FILE without {table} is a group without them"));
+            let text = format!(
+                "group {} uses tables of loadgen prepare, but the measured workload does not",
+                of_tables.name
+            );
+            return Err(Error::usage(text).hint("beside it, use sql=FILE without {table}"));
         }
         let Some(other) = named.find(|other| other.schema != schema) else { return Ok(()) };
         let (name, own) = (&other.name, other.schema);
@@ -428,8 +430,10 @@ impl Plan {
         let paths = terms::joined(self.scripts().map(|script| Some(script.path.clone())), ", ");
         let (paths, bytes, most) =
             (paths.unwrap_or_default(), bytes.div_ceil(1 << 20), limits::AWAY_MAX >> 20);
-        Err(Error::usage(format!("the files of {paths} have {bytes} MiB"))
-            .hint(format!("{most} MiB at most go to other hosts: read data by io.open there")))
+        let text = format!("the files of {paths} have {bytes} MiB, limit {most}");
+        let hint =
+            format!("only {most} MiB go to other hosts: on each host read data with io.open");
+        Err(Error::usage(text).hint(hint))
     }
 
     /// Returns it as each of several hosts runs it.
@@ -505,7 +509,7 @@ impl Plan {
         if self.workload.transactions.iter().any(|t| self.workload.table_each(t)) {
             if self.spread == SpreadChoice::Pinned {
                 let text = "--spread pinned: with --table-each no client keeps to one table";
-                return Err(Error::usage(text).hint("leave one of the two away"));
+                return Err(Error::usage(text).hint("leave out one of the two"));
             }
             return Ok(Spread::Random);
         }

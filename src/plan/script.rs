@@ -175,7 +175,7 @@ impl TryFrom<BTreeMap<String, Value>> for ScriptOptions {
     fn try_from(table: BTreeMap<String, Value>) -> std::result::Result<ScriptOptions, String> {
         let mut known = BTreeSet::new();
         if let Some(name) = table.keys().find(|name| !known.insert(plain(name))) {
-            return Err(format!("{name} is there twice, with - and with _"));
+            return Err(format!("{name} is given twice, with - and with _"));
         }
         let read = |(name, value): (String, Value)| {
             let value = match value {

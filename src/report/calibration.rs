@@ -13,8 +13,8 @@ use crate::terms::units::rate_decimals;
 use crate::terms::{Code, Finding, Format, Value, merge};
 
 const BELOW: [&str; 2] = [
-    "ceiling: the threads, or the cores where these are fewer, by the client's CPU an op: what \
-     these could do with the server elsewhere; verdicts use it",
+    "ceiling: the smaller of threads and cores, divided by the client's CPU an op: the most QPS of \
+     this client with the server on another host; verdicts use it",
     "busy: the busiest engine thread; turn: how late a thread came to a ready socket, at the \
      highest percentile with ten probes beyond it; others, stolen: what other programs and \
      the hypervisor used of the host",
@@ -28,8 +28,8 @@ pub(crate) fn calibration(calibration: &Calibration, format: Format) -> String {
         format!("{MARK} {noisy}; no ceiling for later runs")
     };
     let measured = format!(
-        "QPS: prepared point selects over loopback TCP from a server of canned answers, one \
-         thread in another process on the same {} cores: what was left of them",
+        "QPS: prepared point selects over loopback TCP from a server of canned answers; it is one \
+         thread of another process and shares the {} cores with the client",
         host.cores
     );
     let below = (!why.is_empty()).then(noted).into_iter().chain([measured]);

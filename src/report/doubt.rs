@@ -50,13 +50,13 @@ pub fn doubtful(steps: &[&Summary], options: &Options, widest: f64) -> Result<Ve
 fn wide(cell: &TableCell, widest: f64) -> Option<String> {
     let spread = cell.spread;
     let (what, (low, high)) = match cell.interval {
-        Some(interval) => ("the 95 % interval of the median", interval),
+        Some(interval) => ("the 95 % interval", interval),
         None => ("the range of the runs", (spread.min, spread.max)),
     };
     let width = (high - low) / spread.median;
     (spread.median > 0.0 && width > widest).then(|| {
         let percent = number(width * 100.0, 1);
-        format!("{what} is {percent} % of it, over {} runs", spread.n)
+        format!("{what} is {percent} % of the median, over {} runs", spread.n)
     })
 }
 

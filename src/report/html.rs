@@ -62,9 +62,9 @@ const COURSE: &str = "Intervals of the timeline, repeats over each other. Grey: 
                       where most have fewer, the chart shows the longest time instead.";
 const CURVES: &str = "Medians of the repeats' percentiles, from their histograms, up to the last one \
                       with ten values beyond it in every repeat.";
-const BEST: &str = "Bold on grey: the best median of a column, and all that its runs do not tell from \
-                    it (the 95 % interval of their ratio holds 1); of too few runs for an interval, \
-                    the best median alone.";
+const BEST: &str = "Bold on grey: the best median of a column, and each median with no proven \
+                    difference from it (the 95 % interval of their ratio includes 1); with too few \
+                    runs for an interval, the best median alone.";
 const SMALL: &str = "Small: [ ] the 95 % interval of the median; a..b the smallest and the largest \
                      run, too few for an interval.";
 const SMALL_RATIOS: &str = "Small: 95 % interval of the ratio from the runs of both labels, each by \

@@ -450,13 +450,13 @@ impl Preparation<'_> {
                 break why;
             }
         };
-        let text = format!("{done} and cannot put it back: {why}");
+        let text = format!("{done}, and loadgen cannot undo this: {why}");
         let error = match link.stop.check().and(waited) {
             Ok(()) => Error::server(text),
             // A further attempt would take the changed values for the server's own.
             Err(error) => error.context(text).passing(false),
         };
-        Err(error.hint(format!("{}: as it was", orders.join("; "))))
+        Err(error.hint(format!("to undo: {}", orders.join("; "))))
     }
 }
 

@@ -184,7 +184,10 @@ fn database(expect: &[Expect], variables: &BTreeMap<String, String>, data: u64) 
     });
     let [data, pool] = [data, pool].map(|bytes| bytes.div_ceil(1 << 20));
     wanted.next().map(|wanted| {
-        format!("the database has {data} MiB and the buffer pool {pool}: it is not {wanted} it")
+        format!(
+            "the database has {data} MiB and the buffer pool {pool} MiB: the data are not {wanted} \
+             the pool"
+        )
     })
 }
 

@@ -554,8 +554,10 @@ async fn agree_to_drop(
         return Ok(());
     }
     if consent == Consent::Missing {
-        let text =
-            format!("cancelled: {tables} at {} are there, and nobody can confirm", link.target);
+        let text = format!(
+            "cancelled: this would drop {tables} at {}, and no terminal can confirm",
+            link.target
+        );
         return Err(Error::usage(text).hint("--yes drops them without asking"));
     }
     let question = line(&format!("Drop {tables} at {}? [y/N] ", link.target));
@@ -642,10 +644,10 @@ fn describe_rows(one: &Checked) -> String {
 
 /// Faults of tables, in words and with hints; the worst first.
 const WRONG: [(Kind, &str, &str); 4] = [
-    (Kind::Data, "hold what nobody wrote", "CHECK TABLE, and the server's error log"),
+    (Kind::Data, "hold wrong content", "CHECK TABLE, and the server's error log"),
     (
         Kind::Data,
-        "lost what was acknowledged",
+        "lost acknowledged writes",
         "durable: innodb_flush_log_at_trx_commit=1 and a disk that honours fsync; did something \
          else write to them, or a run whose --out is not named here?",
     ),

@@ -111,8 +111,9 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
 /// Makes the error of summaries of which none is of a cell, with the hosts that they were measured on.
 fn no_cell(args: &Recheck, loaded: &Loaded, name: &str, has_hosts: bool) -> Error {
     let profile = args.source.profile.display();
-    let error = Error::data(format!("no summary here is of a cell of {profile}")).hint(
-        "the same --program, --label and server as for loadgen run, and the profile as it was then",
+    let error = Error::data(format!("no summary in PATH belongs to a cell of {profile}")).hint(
+        "use the --program, --label and server of that loadgen run, and the same text of the \
+         profile",
     );
     let is_of_profile =
         |step: &&Summary| step.experiment.as_ref().is_some_and(|of| of.profile == name);
@@ -298,7 +299,7 @@ impl RecheckRun<'_> {
             if let Some(label) = label.as_ref().filter(|label| !labels.contains(label)) {
                 let known: Vec<&str> = labels.iter().map(|label| label.as_str()).collect();
                 return Err(Error::usage(format!("{flag}: the profile has no label '{label}'"))
-                    .hint(format!("there are {}", known.join(", "))));
+                    .hint(format!("known labels: {}", known.join(", "))));
             }
         }
         let baseline = self.experiment.profile.report.baseline.as_ref();

@@ -195,11 +195,12 @@ impl<'a> Preparer<'a> {
     pub(super) fn other_data(&self) -> Error {
         let name = self.script.file.name();
         Error::data(format!(
-            "the data that {name} prepared here are unfinished, or of other options or another text of it"
+            "the data of {name} in the data directory are unfinished, or the options or the text \
+             of the script differ"
         ))
         .hint(
-            "remove the data directory or name another; `prepare` names the options that decide on the data; \
-             refill = true in [tables] runs cleanup and prepare again",
+            "remove the data directory or name another; list in `prepare` the options that change \
+             the data; refill = true in [tables] runs cleanup and prepare again",
         )
     }
 

@@ -39,15 +39,15 @@ pub(super) fn check_window(level: &[Gate], plan: &Plan) -> Result<Option<String>
     let longer = |rate: f64| format!("--time {}s", (expected / rate).ceil());
     if least > RATE_MAX as f64 {
         let text = format!(
-            "--slo {gate} takes {count} operations to know, and no rate has so many in {time} s"
+            "--slo {gate} needs {count} operations a step, and no rate makes that many in {time} s"
         );
         return Err(Error::usage(text).hint(longer(RATE_MAX as f64)));
     }
     let first = plan.rates.first().copied().filter(|rate| *rate < least);
     Ok(first.map(|first| {
         format!(
-            "--slo {gate} takes {count} operations to know: in {time} s only rates from {least:.0}/s on have so \
-             many, and the search begins at {first}/s; {} is enough there",
+            "--slo {gate} needs {count} operations a step: in {time} s only rates of {least:.0}/s \
+             or more make that many. The search begins at {first}/s; {} is enough there",
             longer(first)
         )
     }))

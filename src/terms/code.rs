@@ -178,11 +178,11 @@ codes! {
     Conditions "conditions" Differs OfLabel { differences: Text } "other conditions: {differences}"
         "measure both alike";
     Overheads "overheads" Differs OfLabel { differences: Text } "other overheads: {differences}"
-        "set them alike, or compare just these";
+        "set equal values, unless you compare these";
     Settings "settings" Differs OfLabel { differences: Text } "other settings: {differences}"
-        "set them alike, or compare just these";
+        "set equal values, unless you compare these";
     OtherQueues "other_queues" Differs OfLabel { differences: Text }
-        "{differences}: its response times are of another kind of waiting"
+        "{differences}: its operations wait in other queues, which changes response times"
         "use the same --engine-threads and --spread";
     Invocations "invocations" Differs OfLabel { differences: Text }
         "its runs differ in: {differences}" "give each configuration a --label";
@@ -236,7 +236,7 @@ codes! {
          table's on its hottest row, and {touched} of {rows} rows were touched"
         "use --distribution uniform if this is not intended";
     CarriedOn "carried_on" Aside Stored {}
-        "started from what the steps of this run before it had left"
+        "began with the data that earlier steps of this run had changed"
         "use one number of clients a run";
 }
 "The server" {
@@ -255,8 +255,9 @@ codes! {
     Outages "outages" Failed Stored { count: Count("outage"), longest: Seconds, group: Group }
         "{count}{group}: no operation succeeded for up to {longest}" "--layout outages shows when";
     SeveralAddresses "several_addresses" Doubt Stored { all: Text }
-        "clients were dealt out to {all}: what the server tells of itself is of the first"
-        "if these are several servers, read no counters, settings and costs of the server from it";
+        "clients connected to {all}: variables and counters of the server are only those of the \
+         first address"
+        "if these are several servers, do not use the server's counters, settings and costs";
     Reconnects "reconnects" Failed Stored { count: Count("lost connection"), group: Group }
         "{count}{group} opened again" "look at the server's log";
     QueryCache "query_cache" Doubt Stored { size: Bytes, hits: Count("") }
@@ -296,13 +297,14 @@ codes! {
     Unchecked "unchecked" Aside Stored { variable: Text }
         "the server does not say what {variable} is" "give the account the rights";
     PasswordExposed "password_exposed" Aside Stored { address: Text }
-        "the password goes to {address} over plain TCP under a key that nobody verified: whoever \
-         sits between could get it" "use --ssl-mode VERIFY_IDENTITY or a socket";
+        "loadgen sends the password to {address} over plain TCP, encrypted under a key that nobody \
+         verified: an attacker on the network could read it"
+        "use --ssl-mode VERIFY_IDENTITY or a socket";
     ServerWarnings "server_warnings" Aside Stored { count: Count("warning") }
         "the server gave {count} for the rows" "look at the dump";
     Charset "charset" Aside Stored { file: Text, charset: Text, asked: Text }
-        "{file} says SET NAMES {charset} itself: --charset {asked} was not what its rows were sent \
-         in" "look at the dump";
+        "{file} contains SET NAMES {charset}: its rows were sent in this character set, not in \
+         --charset {asked}" "look at the dump";
     Unsent "unsent" Aside Stored { statements: Text }
         "statements of the dump were left out, which are about the server: {statements}" "";
 }
@@ -333,16 +335,16 @@ codes! {
         "{link} of {host} was {used} used ({speed} Mbit/s): it may be the limit"
         "use a faster link";
     LateReading "late_reading" Aside Stored { at: Seconds }
-        "the server's host was first read {at} into the window: an operation's cost there is of \
-         the rest" "use a longer --warmup";
+        "the first reading of the server's host came {at} after the window's start: costs of an \
+         operation cover only the time after it" "use a longer --warmup";
     RecordedHost "recorded_host" Aside Stored { variable: Text, path: Text }
         "{variable} is set: the client's host was read below {path}" "unset it: it is for tests";
 }
 "Profiles" {
     Perturbed "perturbed" Aside Stored { commands: Text }
-        "{commands} ran beside it and took its time" "do not compare it with others";
+        "{commands} ran during the step and may have slowed it" "do not compare it with others";
     ScaledClass "scaled_class" Aside Stored { what: Text }
-        "at this --scale {what}, as the profile has it at its own size" "use a larger --scale";
+        "at this --scale {what}; without --scale they should be" "use a larger --scale";
 }
 "Imported runs" {
     ImportedFatal "imported_fatal" Failed Stored { error: Text, unfinished: Count("transaction") }

@@ -46,7 +46,8 @@ impl Evidence<'_> {
             return History::unknown("its fill was not finished");
         }
         let Some(id) = mark.id.map(|id| format!("{id:x}")) else {
-            let why = "an older loadgen prepared it, whose ledgers do not say whose they are";
+            let why =
+                "an older loadgen prepared it without an id, so no ledger can be matched to it";
             return History::unknown(why);
         };
         let mut history = History::default();
@@ -266,7 +267,7 @@ const CHECKS: [(Made, &str); 14] = [
 
 const OTHER: &str = "another program wrote to it, or SQL of your own, or a summary is not here";
 
-const BESIDE: &str = "as if no script had written to it; queries speak for what scripts wrote";
+const BESIDE: &str = "judged without the writes of scripts; only the queries check these";
 
 /// Judges a table that scripts may have written to: without them, as far as queries speak for what they wrote.
 pub(super) fn judge_beside_scripts(

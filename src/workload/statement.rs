@@ -272,9 +272,9 @@ impl Statement {
             (!none && !ours, "does not say {table}"),
             (
                 !none && (word == "REPLACE" || sql.contains("ON DUPLICATE KEY")),
-                "does not tell rows that came from rows that were changed",
+                "does not distinguish inserted rows from changed rows",
             ),
-            (listed && sql.contains("IGNORE"), "does not tell which of its rows came"),
+            (listed && sql.contains("IGNORE"), "does not show which rows it inserted"),
         ]
         .into_iter()
         .find(|(so, _)| *so)?;
@@ -413,7 +413,7 @@ pub(crate) enum Const {
 /// Checks that each `?` has a parameter, and that each can be made.
 fn check_params(sql: &str, params: &[Param], options: &Options) -> Result<(), String> {
     let (marks, there) = (sql::parameters(sql), params.len());
-    let hint = "one in quotes is none";
+    let hint = "a ? in quotes does not count";
     ensure(marks == there, format_args!("{marks} `?` but {there} params ({hint})"))?;
     (0..there).try_for_each(|at| params[at].check(at, params, options))
 }

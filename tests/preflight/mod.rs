@@ -263,7 +263,7 @@ async fn all_at_once(admin: &mut Session, path: &Path) {
     has(
         &found,
         &[
-            "error: 5 things keep this from running:\n  1. autocommit is off",
+            "error: 5 problems prevent the run:\n  1. autocommit is off",
             "\n  2. --tables 2, but `sbtest` lacks sbtest1",
             "\n  3. max_connections is ",
             "\n  4. max_prepared_stmt_count is 5, but 1 statement × 2 tables × 1000000 clients",

@@ -48,7 +48,7 @@ fn cells_that_spread_or_were_disturbed_are_in_doubt() {
     assert_eq!(doubts(&runs(&[100.0, 101.0, 102.0])), [""; 0]);
     assert_eq!(
         doubts(&runs(&[100.0, 101.0, 120.0])),
-        ["a at 8 clients: the range of the runs is 19.8 % of it, over 3 runs"]
+        ["a at 8 clients: the range of the runs is 19.8 % of the median, over 3 runs"]
     );
     // An outlier among many does not move the median.
     let many = [120.0, 100.0, 101.0, 100.0, 101.0, 100.0, 101.0, 100.0, 101.0];

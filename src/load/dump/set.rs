@@ -220,7 +220,7 @@ impl Variables {
                 Ok(())
             }
             Some(Saved::Literal(value)) => self.literal(name, &value),
-            _ => Err(format!("SET {name} to @{}, which holds none of it", clip(&user, 40))),
+            _ => Err(format!("SET {name} to @{}, which has no saved {name}", clip(&user, 40))),
         }
     }
 

@@ -123,10 +123,10 @@ impl Line {
                 (b"--url", None) if word_follows => line.url(&args.next().expect("peeked at")),
                 (b"--password-fd", _) => line.args.push(arg),
                 _ if flag.starts_with(b"--password") => {
-                    let message = "a word begins with --password and is no flag";
+                    let message = "an argument begins with --password and is no flag";
                     return Err(Error::usage(message).hint(
-                        "--password alone asks for it; --password=... and -p... take it, and so do \
-                         others see it",
+                        "--password asks for the password; others can read it in --password=... \
+                         and -p...",
                     ));
                 }
                 ([b'-', shorts @ ..], _) if !word.starts_with(b"--") => {

@@ -35,11 +35,12 @@ pub use files::{Env, Text};
 #[derive(clap::Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionArgs {
-    /// Host, or several: a,b:3307; localhost, or none, without a port means the socket where there is one
+    /// Host, or several: a,b:3307; localhost or no host, without a port, uses the Unix socket if
+    /// one exists
     #[arg(short = 'h', long, value_name = "HOST", value_parser = NonEmptyStringValueParser::new())]
     pub host: Option<String>,
 
-    /// TCP port, of a list of hosts for those without one [default: 3306]
+    /// TCP port; in a list, for each host without a port [default: 3306]
     #[arg(short = 'P', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
 

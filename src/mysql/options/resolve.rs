@@ -90,9 +90,9 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
         };
         let known = inputs.set_text(&key, value.as_deref(), strength, &from)?;
         if group == Group::Own && !loose && !known {
-            return Err(Error::usage(format!("{from}: [loadgen] knows no such key"))
+            return Err(Error::usage(format!("{from}: group [loadgen] has an unknown key"))
                 .hint(format!("it knows {KEYS}, {URL_KEYS}"))
-                .hint("loose- in front of the key makes it a wish"));
+                .hint("write loose-KEY: loadgen ignores it if unknown"));
         }
     }
     let variable = env.text("LOADGEN_URL")?.map(Secret::new);
@@ -1035,7 +1035,7 @@ mod tests {
             ("[client-server]\nport=x", "/etc/my.cnf:2: port: it takes"),
             ("[client]\nssl-mode=on", "/etc/my.cnf:2: ssl-mode: it takes"),
             ("[client]\nssl=maybe", "/etc/my.cnf:2: ssl: it takes"),
-            ("[loadgen]\nsokcet=/x", "/etc/my.cnf:2: [loadgen] knows"),
+            ("[loadgen]\nsokcet=/x", "/etc/my.cnf:2: group [loadgen] has"),
             ("[loadgen]\nconnect-timeout=0", "/etc/my.cnf:2: connect-timeout is 0"),
             ("[client]\nhost=db1:x", "/etc/my.cnf:2: host has no port"),
             ("[client]\nhost=a,db1:1:2", "/etc/my.cnf:2: host is no host"),

@@ -33,7 +33,7 @@ const PACKETS_MAX: usize = 32;
 pub(crate) const REFUSED_KEY: &str =
     "the server's RSA key is broken, weak or too short for the password";
 pub(crate) const IN_THE_CLEAR: &str =
-    "the server asks for the password itself, and this connection hides it from nobody";
+    "the server asks for the password in plain text, and this connection is not encrypted";
 pub(crate) const ANOTHER_QUESTION: &str = "the server asks for something else than a password";
 
 /// The action after a packet. It may hold the password.

@@ -213,7 +213,7 @@ fn check_suite(profile: &Profile, path: &str, suite: &SuiteSpec) -> Result<()> {
     profile.ensure(!suite.tests.is_empty(), path, what)?;
     let mut known = BTreeSet::new();
     for test in &suite.tests {
-        let what = format_args!("test {} is there twice", test.name);
+        let what = format_args!("test {} is given twice", test.name);
         profile.ensure(known.insert(&test.name), path, what)?;
     }
     Ok(())
@@ -356,7 +356,7 @@ fn check_command(profile: &Profile, n: usize, command: &Command, parts: &[RunSpe
         profile.ensure(known.contains(clients), key_path("clients"), what)?;
     }
     let [start, end] = [at, longest].map(units::duration);
-    let what = format_args!("at {start} there is no window any more: it lasts {end}");
+    let what = format_args!("at {start} is not within the window: it lasts {end}");
     profile.ensure(at < longest, key_path("at"), what)
 }
 
@@ -399,7 +399,7 @@ fn servers(profile: &Profile) -> Result<Vec<Server>> {
         let known = |name: &str| whole.iter().find(|server| server.name() == name);
         let what = match server.name() {
             "" => "of several servers each needs a label",
-            name => &format!("the label '{name}' is there twice"),
+            name => &format!("the label '{name}' is given twice"),
         };
         profile.ensure(known(server.name()).is_none(), key_path("label"), what)?;
         check_server(profile, &key_path, server)?;
@@ -446,7 +446,7 @@ fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Serve
     let mut known = BTreeSet::new();
     for (table, name) in options.chain(scaled) {
         let once = known.insert(plain(name));
-        let what = format_args!("{name} is there twice, among options or scaled_options");
+        let what = format_args!("{name} is given twice, among options or scaled_options");
         profile.ensure(once, here(&format!("sandbox/{table}/{name}")), what)?;
     }
     let (Data::Keep(dir) | Data::CopyOf(dir)) = sandbox.data() else { return Ok(()) };

@@ -37,7 +37,7 @@ pub struct Overrides {
     #[arg(long = "program", value_name = "NAME=PATH", value_parser = program)]
     pub programs: Vec<(String, PathBuf)>,
 
-    /// Shrink rows, times and sizes: 0.001, for one
+    /// Shrink rows, times and sizes by a factor such as 0.001
     #[arg(long, value_name = "FACTOR", default_value = "1")]
     pub scale: Scale,
 
@@ -311,7 +311,8 @@ impl Experiment {
             cells.retain(|cell| value_of(self, cell).iter().any(|value| picked.contains(value)));
         }
         if cells.is_empty() {
-            return Err(Error::usage("--only leaves nothing to measure"));
+            return Err(Error::usage("--only: no cell meets all conditions")
+                .hint("--list without --only shows all cells"));
         }
         self.cells = cells;
         Ok(())

@@ -117,7 +117,7 @@ fn what_contradicts_itself_points_there_too() {
             from: "at = \"10s\"",
             to: "at = \"2m\"",
             at: "\"2m\"",
-            says: "no window any more",
+            says: "not within the window",
         },
         Change {
             from: "time = \"60s\"",
@@ -255,7 +255,7 @@ fn every_value_is_held_against_what_it_may_be() {
         (
             "name = \"s\", tests = [{ name = \"a\", run = [\"x\"] }, { name = \"a\", run = [\"x\"] }]",
             9,
-            "there twice",
+            "given twice",
         ),
     ];
     let head = "name = \"x\"\n[[server]]\nsandbox = {}\n[[run]]\n";
@@ -278,7 +278,7 @@ fn command_is_held_to_the_windows_beside_it_alone() {
     };
     let sweep = |end: &str| format!("workload = \"point-select\"\nclients = 1\n{end}");
     for (run, at, says) in [
-        (sweep("time = \"5s\""), "10s", "no window any more"),
+        (sweep("time = \"5s\""), "10s", "not within the window"),
         ("load = { rows = 1 }".to_owned(), "10s", "no run beside it has a window"),
     ] {
         let error = checked(&run, at).expect_err(says);
