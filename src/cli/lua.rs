@@ -25,7 +25,7 @@ use crate::sysbench::{Asked, NativeScript, Output};
 The script is code that runs as you: read it first. An operation is one call of its event(). Options
 of the script go behind --: loadgen lua tpcc.lua --clients 8..64 -- --warehouses=10; so does
 sysbench's --rand-type. After an error of --mysql-ignore-errors (default: 1213, 1020 and 1205) the
-operation begins again; with --on-error continue, after any error.")]
+operation begins again; with --on-error continue it begins again after every error.")]
 pub(crate) struct LuaArgs {
     /// The script: a file, or a module of the working directory or LUA_PATH
     #[arg(value_name = "FILE")]

@@ -316,7 +316,10 @@ impl OnlyArgs {
         let named: Vec<Run> = all.iter().copied().filter(is_named).collect();
         if named.is_empty() {
             let what = "no label of --label measured a workload of --workload";
-            return none(what, "labels", labels);
+            let of_labels = all.iter().copied().filter(|run| is_among(&self.labels, run.label()));
+            let known: BTreeSet<&str> = of_labels.map(Run::workload).collect();
+            let known = known.into_iter().map(|text| format!("'{}'", line(text))).collect();
+            return none(what, "workloads of these labels", known);
         }
         let is_asked =
             |run: &Run| self.clients.as_ref().is_none_or(|of| of.0.contains(&clients_of(run)));

@@ -111,7 +111,7 @@ pub(super) fn cleanup(args: CleanupArgs) -> Result<()> {
 #[derive(clap::Args, Debug, Clone)]
 #[command(after_help = "\
 Reads every row of the tables that prepare made. Name all directories that runs since then wrote
-to: verify takes a write without a summary for one of another program. Exit status: 0 all there,
+to: verify blames another program for a write that no summary has. Exit status: 0 all there,
 4 something is lost or damaged or an index disagrees, 98 something cannot be judged
 (docs/reference/verify.md says what and why).")]
 pub(crate) struct VerifyArgs {

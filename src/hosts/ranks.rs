@@ -221,8 +221,8 @@ impl Ranks {
         if link.others.is_empty() {
             return Ok(());
         }
-        let text = "--host has several addresses: --hosts and --ranks take only one";
-        Err(Error::usage(text).hint("give --host one address, or leave out --hosts and --ranks"))
+        let text = "the server has several addresses: --hosts and --ranks take only one";
+        Err(Error::usage(text).hint("give one address, or leave out --hosts and --ranks"))
     }
 
     /// Has all ranks look at the server, and at their own limits; refuses where one sees another server.

@@ -1,5 +1,5 @@
 //! The coroutine of a state, over LuaJIT's own interface in C. mlua's `Thread::resume` makes a handle for each value
-//! and a list of them: a sixth of an event's CPU time.
+//! and a list of them: an eighth of an event's CPU time.
 #![expect(unsafe_code, reason = "LuaJIT's interface in C; each use names what it relies on")]
 
 use std::ffi::{c_int, c_void};

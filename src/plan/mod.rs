@@ -335,7 +335,7 @@ impl Plan {
             && let Some(of_tables) = named.next()
         {
             let text = format!(
-                "group {} uses tables of loadgen prepare, but the measured workload does not",
+                "{} of a group uses tables of loadgen prepare, but the measured workload does not",
                 of_tables.name
             );
             return Err(Error::usage(text).hint("beside it, use sql=FILE without {table}"));

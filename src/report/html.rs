@@ -57,8 +57,8 @@ const TIMES: &str = "Service times run from the request to its answer; response 
                      named, these show the response time, all others the service time.";
 const COURSE: &str = "Intervals of the timeline, repeats over each other. Grey: warm-up and drain, not \
                       counted. Red: operations failed; light red: an outage, until the rate was back. \
-                      Steps at as many clients have one scale, whatever the label. Long timelines are \
-                      thinned out, extremes kept. An interval of fewer than 1,000 operations has no p99; \
+                      Steps at as many clients have one scale, whatever the label; a group beside has its \
+                      own. Long timelines are thinned out, extremes kept. An interval of fewer than 1,000 operations has no p99; \
                       where most have fewer, the chart shows the longest time instead.";
 const CURVES: &str = "Medians of the repeats' percentiles, from their histograms, up to the last one \
                       with ten values beyond it in every repeat.";
@@ -418,7 +418,7 @@ impl<'a> ReportPage<'a> {
         let steps = self.steps.len();
         let courses: &[_] =
             if steps > RATES_ONLY_FROM { &[RATE_COURSES] } else { &[RATE_COURSES, TIME_COURSES] };
-        let vertices = timeline::vertices_each(steps * courses.len());
+        let vertices = timeline::vertices_each(self.steps.iter().copied(), courses.len());
         let draw = |course: &&'static _| timeline::timelines(table, self.labels, course, vertices);
         let each: Vec<_> = courses.iter().map(draw).collect();
         let fold = move |line: &LabelRow| {

@@ -52,7 +52,7 @@ pub fn picture<'a>(runs: impl Into<Runs<'a>>, options: &Options, what: Picture) 
             }
             Picture::Latency => percentiles(table, &labels)?,
             Picture::Timeline => {
-                let vertices = vertices_each(table.all_steps().count() * 2);
+                let vertices = vertices_each(table.all_steps(), 2);
                 let draw = |courses| timelines(table, &labels, courses, vertices);
                 let drawn = |courses| table.lines.iter().flat_map(draw(courses)).collect();
                 interleave(drawn(RATE_COURSES), drawn(TIME_COURSES))

@@ -262,7 +262,9 @@ fn comparable(table: &WorkloadTable, hint: &str) -> Result<()> {
         if !differing.is_empty() {
             let [one, other] = [0, 1].map(|at| escape::line(table.lines[at].label));
             let (cell, found) = (cell_named(table.workload, &column), list_some(differing, "; "));
-            let text = format!("{cell}: {one} and {other} measured different operations: {found}");
+            let text = format!(
+                "{cell}: {one} and {other} measured different tables or operations: {found}"
+            );
             let force = format!("--force compares them anyway, and adds a note{hint}");
             return Err(Error::data(text).hint(force));
         }

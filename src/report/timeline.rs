@@ -72,19 +72,24 @@ impl ChartedGroup<'_> {
         }
     }
 
-    fn is_open(self, column: &Cell, steps: &[&Summary]) -> bool {
-        match self {
-            ChartedGroup::Measured => column.is_open(),
-            ChartedGroup::Beside(_) => {
-                steps.iter().any(|step| self.group(step).is_some_and(|group| group.rate.is_some()))
-            }
-        }
+    /// Names a course; a group may have had a rate with one label only.
+    fn name(self, course: &Course, column: &Cell, steps: &[&Summary]) -> String {
+        let rates = steps.iter().filter_map(|step| self.group(step)).map(|group| group.rate);
+        let open: BTreeSet<bool> = match self {
+            ChartedGroup::Measured => BTreeSet::from([column.is_open()]),
+            ChartedGroup::Beside(_) => rates.map(|rate| rate.is_some()).collect(),
+        };
+        let names: BTreeSet<&str> =
+            open.into_iter().map(|open| course.names[usize::from(open)]).collect();
+        names.into_iter().collect::<Vec<_>>().join(" or ")
     }
 
-    fn title(self) -> String {
+    fn title(self, column: &Cell) -> String {
         match self {
-            ChartedGroup::Measured => String::new(),
-            ChartedGroup::Beside(name) => format!(", group {}", escape::line(name)),
+            ChartedGroup::Measured => at(column),
+            ChartedGroup::Beside(name) => {
+                format!("group {}, beside {}", escape::line(name), at(column))
+            }
         }
     }
 }
@@ -109,7 +114,9 @@ fn choose_course<'a>(courses: &'a [Course], steps: &[&Summary], of: ChartedGroup
     courses.iter().find(is_usual).unwrap_or(last)
 }
 
-pub(crate) fn vertices_each(lines: usize) -> usize {
+/// Divides the vertices among the lines of so many steps, and of the groups beside them.
+pub(crate) fn vertices_each<'s>(steps: impl Iterator<Item = &'s Summary>, courses: usize) -> usize {
+    let lines = steps.map(|step| 1 + step.groups.len()).sum::<usize>() * courses;
     (VERTICES / lines.max(1)).clamp(EACH_MIN, EACH_MAX)
 }
 
@@ -128,8 +135,8 @@ pub(crate) fn timelines(
     let scale = |(column, steps): (&Cell, &Vec<&Summary>), of: ChartedGroup| {
         let course = choose_course(courses, steps, of);
         let values = steps.iter().flat_map(|step| points(step, of, course)).flatten();
-        let name = course.names[usize::from(of.is_open(column, steps))];
-        (course, Axis::of_bulk(name, values.map(|point| point.y).collect()))
+        let name = of.name(course, column, steps);
+        (course, Axis::of_bulk(&name, values.map(|point| point.y).collect()))
     };
     let mut scales: BTreeMap<(Cell, ChartedGroup), (&Course, Axis)> = BTreeMap::new();
     for column in &steps_of {
@@ -149,10 +156,12 @@ pub(crate) fn timelines(
                 let Some((course, y)) = scales.get(&(column, of)) else { continue };
                 let runs = steps.iter().flat_map(|step| runs(&points(step, of, course), vertices));
                 let series = runs.map(|points| Series { label: position, points }).collect();
-                let timeline = steps.iter().flat_map(|step| of.intervals(step));
-                let end = timeline.map(end_s).fold(0.0, f64::max);
+                // A dip of a group is below that of the measured one.
+                let both = [ChartedGroup::Measured, of];
+                let timelines = steps.iter().flat_map(|step| both.map(|of| of.intervals(step)));
+                let end = timelines.flatten().map(end_s).fold(0.0, f64::max);
                 let x = Axis::elapsed("seconds from the start of the step", end);
-                let title = at(&column) + &of.title() + ended;
+                let title = of.title(&column) + ended;
                 let chart = Chart::new(table, title, x, y.clone(), series);
                 charts.push(Chart { of: name.clone(), spans: spans(steps, of, end), ..chart });
             }
@@ -194,8 +203,8 @@ fn runs(points: &[Option<Point>], vertices: usize) -> Vec<Vec<Point>> {
 }
 
 fn spans(steps: &[&Summary], of: ChartedGroup, end: f64) -> Vec<Span> {
-    let first = steps.iter().take(1).flat_map(|step| of.intervals(step));
-    let uncounted = first.filter(|interval| interval.phase != Phase::Measure);
+    let first = steps.iter().map(|step| of.intervals(step)).find(|all| !all.is_empty());
+    let uncounted = first.into_iter().flatten().filter(|interval| interval.phase != Phase::Measure);
     let failed =
         steps.iter().flat_map(|step| of.intervals(step)).filter(|interval| interval.errors > 0);
     let shades = uncounted.map(|of| (UNCOUNTED, of)).chain(failed.map(|of| (ERRORS, of)));

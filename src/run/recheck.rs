@@ -111,10 +111,11 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
 /// Makes the error of summaries of which none is of a cell, with the hosts that they were measured on.
 fn no_cell(args: &Recheck, loaded: &Loaded, name: &str, has_hosts: bool) -> Error {
     let profile = args.source.profile.display();
-    let error = Error::data(format!("no summary in PATH belongs to a cell of {profile}")).hint(
-        "use the --program, --label and server of that loadgen run, and the same text of the \
+    let error = Error::data(format!("none of these summaries belongs to a cell of {profile}"))
+        .hint(
+            "use the --program, --label and server of that loadgen run, and the same text of the \
          profile",
-    );
+        );
     let is_of_profile =
         |step: &&Summary| step.experiment.as_ref().is_some_and(|of| of.profile == name);
     let last = loaded.summaries.iter().map(|(_, step)| step).rfind(is_of_profile);

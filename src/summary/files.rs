@@ -19,8 +19,8 @@ use crate::terms::{counted, named, share_names};
 const PART_MAX: usize = 64;
 /// Eight random digits clash once in four billion: several clashes in a row have another cause.
 const NAMES_MAX: usize = 8;
-/// Largest file that is read, bytes. A week's timeline of seconds takes less than 200 MiB.
-const FILE_MAX: u64 = 256 << 20;
+/// Largest file that is read, bytes. A week's timeline of seconds takes less than 200 MiB; so does that of a group.
+const FILE_MAX: u64 = 512 << 20;
 /// Largest record that is read, bytes.
 const RECORD_MAX: u64 = 8 << 20;
 const NAMED_MAX: usize = 10;
@@ -600,7 +600,7 @@ fn read_record(path: &Path) -> Result<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Interval, Phase};
+    use crate::summary::{Group, Interval, Phase};
 
     #[test]
     fn summary_of_a_week_is_no_larger_than_what_is_read() {
@@ -616,7 +616,8 @@ mod tests {
         };
         let bytes = |count: usize| {
             let timeline = vec![interval.clone(); count];
-            to_json(&Summary { timeline, ..Summary::default() }).len() as u64
+            let groups = vec![Group { timeline: timeline.clone(), ..Group::default() }];
+            to_json(&Summary { groups, timeline, ..Summary::default() }).len() as u64
         };
         let (one, each) = (bytes(1), bytes(2) - bytes(1));
         let week = one + 7 * 24 * 3600 * each;

@@ -5,6 +5,7 @@
 //! old ones for ever. Readers tolerate unknown fields and refuse unknown `schema` values.
 //! `docs/summary.schema.json` is generated from these types and tested.
 
+mod counter;
 mod files;
 mod imported;
 mod parts;
@@ -17,7 +18,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use crate::mysql::facts::SINCE_FLUSH;
 pub use crate::mysql::facts::{Driver, Innodb, Levels, Server, SettingChange, Status, durability};
 pub use crate::observe::host::HostFacts;
 pub use crate::observe::probe::{HostCost, HostState, Link, Probed, ProcessCost};
@@ -28,6 +28,7 @@ use crate::terms::{
 };
 pub use crate::terms::{Class, ErrorClass, VerdictKind};
 
+pub(crate) use counter::counter;
 pub(crate) use files::{Claim, claim, escape_hostile, part};
 pub use files::{
     Loaded, Location, Record, Store, collect, file_name, from_json, load, load_each, records,
@@ -1014,28 +1015,6 @@ impl Summary {
     }
 }
 
-/// Returns whether FLUSH STATUS came between the readings: a counter that it reset may have grown beyond its
-/// old value.
-fn flushed(status: &Status) -> bool {
-    let grew = |name: &str| status.deltas.get(name).copied();
-    // An unchanged Uptime is left out.
-    grew(SINCE_FLUSH).is_some_and(|since| since < grew("Uptime").unwrap_or(0))
-}
-
-/// Returns the growth of a counter. An absent one did not change, except on a server without any of InnoDB's.
-/// A counter that FLUSH STATUS resets is unknown: it leaves InnoDB's alone.
-pub(crate) fn counter(status: &Status, name: &str) -> Option<f64> {
-    if flushed(status) && !name.starts_with("Innodb_") {
-        return None;
-    }
-    if let Some(delta) = status.deltas.get(name) {
-        return (*delta >= 0).then_some(*delta as f64);
-    }
-    let family = name.split('_').next().expect("one part at least");
-    let mut known = status.deltas.keys().chain(status.gauges.keys());
-    known.any(|name| name.starts_with(family)).then_some(0.0)
-}
-
 /// Describes several arrival queues, and how to have one.
 pub(crate) fn in_queues(queues: u32, spread: Spread) -> String {
     let (per_table, option) =
@@ -1050,6 +1029,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::mysql::facts::SINCE_FLUSH;
     use crate::terms::finding;
 
     const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs");

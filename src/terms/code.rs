@@ -178,9 +178,9 @@ codes! {
     Conditions "conditions" Differs OfLabel { differences: Text } "other conditions: {differences}"
         "measure both alike";
     Overheads "overheads" Differs OfLabel { differences: Text } "other overheads: {differences}"
-        "set equal values, unless you compare these";
+        "set them to equal values, unless they are what you compare";
     Settings "settings" Differs OfLabel { differences: Text } "other settings: {differences}"
-        "set equal values, unless you compare these";
+        "set them to equal values, unless they are what you compare";
     OtherQueues "other_queues" Differs OfLabel { differences: Text }
         "{differences}: its operations wait in other queues, which changes response times"
         "use the same --engine-threads and --spread";

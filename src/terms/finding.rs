@@ -244,7 +244,7 @@ impl fmt::Display for Finding {
                 f.write_str(messages.first().expect("a message"))?;
                 return match messages.len() - 1 {
                     0 => Ok(()),
-                    more => write!(f, " (for example, and {more} more like it)"),
+                    more => write!(f, " (and {more} more like it)"),
                 };
             }
         };

@@ -70,6 +70,7 @@ pub(crate) const FREE: &[(&str, &str)] = &[
     ("groups.per_client", "the result"),
     ("groups.latency", "the result"),
     ("groups.transactions", "the result"),
+    ("groups.timeline", "the result"),
     ("groups.outages", "the result"),
     ("timeline", "the result"),
     ("outages", "the result"),

@@ -190,7 +190,7 @@ fn page_has_the_course_of_each_group_beside() {
     let (alone, beside) = (page(Vec::new()), page(vec![group]));
     let courses = |page: &str| page.matches("<svg").count();
     assert_eq!(courses(&beside), courses(&alone) + 2, "the rate and a time");
-    assert!(beside.contains(", group writer") && !alone.contains(", group "));
+    assert!(beside.contains("group writer, beside 8 clients") && !alone.contains("beside 8"));
 }
 
 #[test]

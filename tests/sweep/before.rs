@@ -86,7 +86,7 @@ fn an_adaptive_hash_index_that_may_be_off_is_tried_again_and_told() {
     let lost = server(vec![at(1, Action::Close, &on), at(2, Action::Stall(Duration::ZERO), &on)]);
     let ended = run_canned(words, &lost);
     assert_eq!(lost.counts().faults, 2, "over another connection: {}", ended.stderr);
-    let by_hand = format!("hint: SET GLOBAL {AHI} = ON");
+    let by_hand = format!("hint: to undo: SET GLOBAL {AHI} = ON");
     assert!(!ended.stderr.contains(&by_hand), "{}", ended.stderr);
 
     let refuses = Action::error(1231, "42000", "it cannot");

@@ -110,7 +110,7 @@ fn a_search_says_before_it_starts_when_its_window_is_too_short_and_ends_soon() {
     let ended = run_canned(&format!("{search} --slo p99<60s --time 500ms"), &server);
     assert_eq!(ended.code, 98, "{}{}", ended.stdout, ended.stderr);
     let place = |what: &str| ended.stderr.find(what).unwrap_or(usize::MAX);
-    assert!(place("warning: --slo p99<60s takes 1k ") < place("; p99<60s "), "{}", ended.stderr);
+    assert!(place("warning: --slo p99<60s needs 1k ") < place("; p99<60s "), "{}", ended.stderr);
     // It doubles the rate up to what fails, measures that again, and looks at nothing below it.
     let mut steps: Vec<_> = ended.summaries.iter().collect();
     steps.sort_by_key(|step| step.started_at.clone());

@@ -143,7 +143,7 @@ fn what_a_workload_of_ones_own_writes_is_no_loss() {
             ),
             how: ops,
             code: 98,
-            says: "rows that came",
+            says: "does not distinguish",
         },
         History {
             workload: one(
@@ -153,7 +153,7 @@ fn what_a_workload_of_ones_own_writes_is_no_loss() {
             ),
             how: ops,
             code: 98,
-            says: "rows that came",
+            says: "does not distinguish",
         },
         History {
             workload: rolled_back,
