@@ -773,7 +773,7 @@ mod tests {
             ("x --label c", "--label: no label 'c'", "'a', 'b'"),
             ("x --workload insert", "--workload: no workload 'insert'", "'point-select', 'update'"),
             ("x --label a --clients 3", "--clients", "8, 16"),
-            ("x --label b --workload update", "no label of --label", "'a', 'b'"),
+            ("x --label b --workload update", "no label of --label", "labels: 'point-select'"),
         ] {
             let error = picked(line).expect_err(line);
             assert_eq!(error.kind().exit_code(), 2, "{line}");

@@ -236,9 +236,9 @@ fn hostile_files_end_in_a_short_reason() {
     // Sparse: nothing of it is on the disk.
     let huge = dir.path().join("huge.json");
     let file = fs::File::create(&huge).expect("writable");
-    file.set_len(257 << 20).expect("sparse");
+    file.set_len(513 << 20).expect("sparse");
     let error = load(&[huge], false).expect_err("too large");
-    assert!(error.to_string().contains("256 MiB"), "{error}");
+    assert!(error.to_string().contains("512 MiB"), "{error}");
 }
 
 #[test]
