@@ -14,7 +14,8 @@ use crate::report::{
     Run, Runs, page, picture, render,
 };
 use crate::run::{
-    decided, gate_verdict, leave_out, print_data, replace, terminal, unfinished, warn, with_hints,
+    decided, gate_verdict, leave_out, print_data, replace, terminal, unfinished, warn,
+    write_with_hints,
 };
 use crate::summary::{self, Loaded, Summary};
 use crate::terms::{Gate, counted, named};
@@ -205,7 +206,7 @@ pub(super) fn report(mut args: ReportArgs) -> Result<()> {
         let wrong = [gate_verdict(&judged), decided(&unfinished)].into_iter();
         let (worst, others) = ranked(wrong.filter_map(Result::err));
         for other in &others {
-            warn(&with_hints(other));
+            warn(&write_with_hints(other));
         }
         return worst.map_or(Ok(()), Err);
     }

@@ -290,8 +290,8 @@ fn find_password(word: &str) -> usize {
 fn find_in_sql(lower: &str) -> Option<usize> {
     let account = lower.find("identified")?;
     let found = ["by", "as"].into_iter().filter_map(|before| {
-        let ends = lower[account..].match_indices(before).map(|(at, _)| account + at + 2);
-        ends.into_iter().find(|end| {
+        let mut ends = lower[account..].match_indices(before).map(|(at, _)| account + at + 2);
+        ends.find(|end| {
             let rest = lower[*end..].trim_start();
             rest.strip_prefix("password").unwrap_or(rest).trim_start().starts_with(['\'', '"'])
         })

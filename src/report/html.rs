@@ -55,11 +55,12 @@ const COVERED_MORE_MAX: f64 = 0.01;
 const TIMES: &str = "Service times run from the request to its answer; response times from the intended \
                      instant, which only columns with a rate have. Where no time is \
                      named, these show the response time, all others the service time.";
-const COURSE: &str = "Intervals of the timeline, repeats over each other. Grey: warm-up and drain, not \
-                      counted. Red: operations failed; light red: an outage, until the rate was back. \
-                      Steps at as many clients have one scale, whatever the label; a group beside has its \
-                      own. Long timelines are thinned out, extremes kept. An interval of fewer than 1,000 operations has no p99; \
-                      where most have fewer, the chart shows the longest time instead.";
+const COURSE: &str = "Intervals of the timeline, repeats over each other. Grey: warm-up and drain, \
+                      not counted. Red: operations failed; light red: an outage, until the rate \
+                      was back. Steps at as many clients have one scale, whatever the label; a \
+                      group beside has its own. Long timelines are thinned out, extremes kept. An \
+                      interval of fewer than 1,000 operations has no p99; where most have fewer, \
+                      the chart shows the longest time instead.";
 const CURVES: &str = "Medians of the repeats' percentiles, from their histograms, up to the last one \
                       with ten values beyond it in every repeat.";
 const BEST: &str = "Bold on grey: the best median of a column, and each median with no proven \

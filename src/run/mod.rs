@@ -250,13 +250,13 @@ pub(crate) fn directory(path: &Path) -> String {
 fn finish(all: impl IntoIterator<Item = Result<()>>, progress: &mut Progress) -> Result<()> {
     let (worst, others) = ranked(all.into_iter().filter_map(Result::err));
     for other in &others {
-        progress.warn(&with_hints(other));
+        progress.warn(&write_with_hints(other));
     }
     worst.map_or(Ok(()), Err)
 }
 
 /// Writes an error that is not the worst one.
-pub(crate) fn with_hints(error: &Error) -> String {
+pub(crate) fn write_with_hints(error: &Error) -> String {
     let hints = error.hints().iter().map(|hint| format!("\nhint: {hint}"));
     format!("{error}{}", hints.collect::<String>())
 }

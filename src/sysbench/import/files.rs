@@ -13,7 +13,7 @@ use crate::engine::program;
 use crate::error::{Error, Result, VALUE_MAX, clip, ranked};
 use crate::plan::value::label;
 use crate::progress::say;
-use crate::run::{directory, random, warn, with_hints};
+use crate::run::{directory, random, warn, write_with_hints};
 use crate::summary::{IMPORTED, Imported, Store, TextSource, collect};
 use crate::terms::{counted, finding, units};
 
@@ -47,7 +47,7 @@ pub(crate) fn import(files: &[PathBuf], told: Imported, out: &Path) -> Result<()
     let (worst, others) = ranked(refused);
     if let Some(worst) = worst {
         for other in &others {
-            warn(&with_hints(other));
+            warn(&write_with_hints(other));
         }
         let alone = (files.len() > 1).then_some("nothing is imported: give the other files alone");
         return Err(worst.add_hints(alone));
