@@ -17,7 +17,7 @@ use crate::run::{
     decided, gate_verdict, leave_out, print_data, replace, terminal, unfinished, warn,
     write_with_hints,
 };
-use crate::summary::{self, Loaded, Summary};
+use crate::summary::{self, Loaded, Record, Summary};
 use crate::terms::{Gate, counted, named};
 
 const NAMED_MAX: usize = 20;
@@ -196,7 +196,8 @@ pub(super) fn report(mut args: ReportArgs) -> Result<()> {
     let ReportArgs { read, only, gates, chart, output, .. } = args.clone();
     let options = args.options(format);
     let loaded = read.load(parts)?;
-    let unfinished = unfinished(&read.paths, &loaded.steps(), read.latest, &only.labels);
+    let unfinished =
+        unfinished(&read.paths, &loaded.steps(), read.latest, |record| only.may_show(record));
     let runs = only.pick(&Runs::from(&loaded))?;
     let put = |text: &str| print_or_write(output.as_deref(), text);
     if !gates.is_empty() {
@@ -284,42 +285,49 @@ pub(crate) struct OnlyArgs {
     pub clients: Option<Clients>,
 }
 
+/// Returns whether a value is one of those that were asked for. Without any, all are; so is one that nobody knows.
+fn is_among<T: PartialEq<U>, U: ?Sized>(asked: &[T], value: Option<&U>) -> bool {
+    asked.is_empty() || value.is_none_or(|value| asked.iter().any(|one| one == value))
+}
+
 impl OnlyArgs {
+    /// Returns whether a step that left only its record may be one of those that are shown.
+    fn may_show(&self, record: &Record) -> bool {
+        let clients = self.clients.as_ref().map_or(&[][..], |clients| &clients.0);
+        is_among(&self.labels, record.label.as_ref())
+            && is_among(&self.workloads, record.workload.as_ref())
+            && is_among(clients, record.clients.as_ref())
+    }
+
     /// Picks the runs; what picks none is refused with what there is.
     fn pick<'a>(&self, all: &Runs<'a>) -> Result<Runs<'a>> {
-        let texts = |of: fn(Run<'a>) -> &'a str| -> Vec<String> {
-            let known: BTreeSet<&str> = all.iter().map(|run| of(*run)).collect();
+        let quoted = |known: BTreeSet<&str>| -> Vec<String> {
             known.into_iter().map(|text| format!("'{}'", line(text))).collect()
-        };
-        let labels = texts(Run::label);
-        let lacks = |of: fn(Run<'a>) -> &'a str, wanted: &[String]| {
-            wanted.iter().find(|text| !all.iter().any(|run| of(*run) == **text)).cloned()
         };
         let none = |what: &str, kind: &str, known: Vec<String>| {
             let known = named(known, NAMED_MAX, ", ");
             Err(Error::usage(format!("{what} in these summaries"))
                 .hint(format!("known {kind}: {known}")))
         };
-        if let Some(label) = lacks(Run::label, &self.labels) {
-            return none(&format!("--label: no label '{}'", line(&label)), "labels", labels);
+        for (kind, of, wanted) in [
+            ("label", Run::label as fn(Run<'a>) -> &'a str, &self.labels),
+            ("workload", Run::workload as fn(Run<'a>) -> &'a str, &self.workloads),
+        ] {
+            let known: BTreeSet<&str> = all.iter().map(|run| of(*run)).collect();
+            if let Some(other) = wanted.iter().find(|text| !known.contains(text.as_str())) {
+                let what = format!("--{kind}: no {kind} '{}'", line(other));
+                return none(&what, &format!("{kind}s"), quoted(known));
+            }
         }
-        if let Some(workload) = lacks(Run::workload, &self.workloads) {
-            let known = texts(Run::workload);
-            let what = format!("--workload: no workload '{}'", line(&workload));
-            return none(&what, "workloads", known);
-        }
-        let is_among =
-            |all: &[String], text: &str| all.is_empty() || all.iter().any(|known| known == text);
-        let is_named = |run: &Run| {
-            is_among(&self.labels, run.label()) && is_among(&self.workloads, run.workload())
-        };
+        let is_of_labels = |run: &Run| is_among(&self.labels, Some(run.label()));
+        let is_named =
+            |run: &Run| is_of_labels(run) && is_among(&self.workloads, Some(run.workload()));
         let clients_of = |run: &Run| run.cell().clients;
         let named: Vec<Run> = all.iter().copied().filter(is_named).collect();
         if named.is_empty() {
             let what = "no label of --label measured a workload of --workload";
-            let of_labels = all.iter().copied().filter(|run| is_among(&self.labels, run.label()));
-            let known: BTreeSet<&str> = of_labels.map(Run::workload).collect();
-            let known = known.into_iter().map(|text| format!("'{}'", line(text))).collect();
+            let of_labels = all.iter().copied().filter(is_of_labels);
+            let known = quoted(of_labels.map(Run::workload).collect());
             return none(what, "workloads of these labels", known);
         }
         let is_asked =
@@ -470,7 +478,8 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     if !asked.is_empty() {
         asked.push(question.base.clone());
     }
-    let unfinished = unfinished(&read.paths, &steps, latest, &asked);
+    let unfinished =
+        unfinished(&read.paths, &steps, latest, |record| is_among(&asked, record.label.as_ref()));
     // Texts for people list unknown cells below their tables.
     let unknown = if matches!(format, Format::Text | Format::Markdown) {
         &[][..]
@@ -596,6 +605,8 @@ impl ExplainArgs {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use clap::Parser;
 
     use super::*;
@@ -609,6 +620,28 @@ mod tests {
     fn parse(line: &str) -> std::result::Result<ReportArgs, String> {
         let words = std::iter::once("report").chain(line.split_whitespace());
         Line::try_parse_from(words).map(|line| line.args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn killed_step_counts_when_it_may_be_one_of_those_that_are_shown() {
+        let args = parse("d --label a --workload w --clients 8,16").expect("flags").only;
+        let record = |workload: Option<&str>, clients| {
+            let place = summary::Location::default();
+            let mut record = Record::new("1".into(), "w".into(), true, place, BTreeMap::new());
+            record.label = Some("a".to_owned());
+            (record.workload, record.clients) = (workload.map(str::to_owned), clients);
+            record
+        };
+        // Old versions wrote neither.
+        for (workload, clients) in [(Some("w"), Some(16)), (None, None)] {
+            assert!(args.may_show(&record(workload, clients)), "{workload:?} {clients:?}");
+        }
+        for (workload, clients) in [(Some("v"), Some(16)), (Some("w"), Some(4))] {
+            assert!(!args.may_show(&record(workload, clients)), "{workload:?} {clients:?}");
+        }
+        let mut other = record(None, None);
+        other.label = Some("b".to_owned());
+        assert!(!args.may_show(&other) && OnlyArgs::default().may_show(&other));
     }
 
     #[test]

@@ -107,21 +107,17 @@ impl Store {
 
     /// Writes one imported run durably and returns its path. Never replaces a file.
     pub(crate) fn write_imported(&self, run: &Imported) -> Result<PathBuf> {
-        let json = serde_json::to_string_pretty(run).expect("its maps have string keys") + "\n";
-        let name = (run.label.as_str(), run.workload.as_str(), run.clients, run.rate);
-        self.put(
-            &escape_hostile(json),
-            |hex| dated(&run.started_at, name, run.source.run, hex),
-            false,
-        )
+        let cell = (run.label.as_str(), run.workload.as_str(), run.clients, run.rate);
+        let name = |hex| dated(&run.started_at, cell, run.source.run, hex);
+        self.put(&escape_hostile(write_json(run)), name, false)
     }
 
     /// Writes a record durably, and returns its name for the summary. After an error the step must not begin.
     pub(crate) fn begin_record(&self, record: &Record) -> Result<String> {
         let step = &record.step_id;
-        let json = serde_json::to_string_pretty(record).expect("its maps have string keys") + "\n";
         let why = || format!("no record of step {step} could be made, so that it was not begun");
-        let path = self.put(&json, |hex| format!("{step}-{hex:08x}{SUFFIX}"), true);
+        let name = |hex: u32| format!("{step}-{hex:08x}{SUFFIX}");
+        let path = self.put(&write_json(record), name, true);
         path.map(|path| name_of(&path)).map_err(|error| error.context(why()))
     }
 
@@ -239,7 +235,11 @@ pub(crate) fn part(text: &str) -> String {
 /// Makes the JSON of a summary's file, indented. Escapes control characters and bidirectional overrides, so
 /// that a terminal can show it; readers get them back.
 pub fn to_json(summary: &Summary) -> String {
-    escape_hostile(serde_json::to_string_pretty(summary).expect("its maps have string keys") + "\n")
+    escape_hostile(write_json(summary))
+}
+
+fn write_json(content: &impl Serialize) -> String {
+    serde_json::to_string_pretty(content).expect("its maps have string keys") + "\n"
 }
 
 /// Escapes hostile characters in JSON, which has them in strings only.
@@ -500,8 +500,12 @@ pub struct Record {
     pub begun_at: String,
     /// Its work, for people.
     pub what: String,
-    /// The row of the table; old versions did not say.
+    /// The row of the table; old versions wrote no label.
     pub label: Option<String>,
+    /// The workload as summaries name it; old versions wrote none.
+    pub workload: Option<String>,
+    /// The number of measured clients; old versions wrote none.
+    pub clients: Option<u32>,
     /// True for a workload of loadgen's own; missing from old versions.
     #[serde(default)]
     pub built_in: bool,
@@ -553,8 +557,19 @@ impl Record {
         tables: BTreeMap<String, String>,
     ) -> Record {
         let begun_at = jiff::Timestamp::now().to_string();
-        let schema = RECORD.to_owned();
-        Record { schema, step_id, begun_at, what, label: None, built_in, place, tables }
+        let (schema, label, workload, clients) = (RECORD.to_owned(), None, None, None);
+        Record {
+            schema,
+            step_id,
+            begun_at,
+            what,
+            label,
+            workload,
+            clients,
+            built_in,
+            place,
+            tables,
+        }
     }
 
     /// Reads what `Store::begin_record` wrote.

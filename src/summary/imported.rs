@@ -181,36 +181,7 @@ impl ImportedTotals {
     pub(crate) fn began_again(&self) -> u64 {
         self.retried.unwrap_or(self.errors)
     }
-}
 
-impl Imported {
-    pub(crate) fn cell(&self) -> Cell {
-        Cell::new(self.clients, self.rate)
-    }
-
-    /// Returns a condition by its name in measured steps; None if unknown.
-    pub(crate) fn condition(&self, name: &str) -> Option<String> {
-        match name {
-            "tables" => self.tables.map(|tables| tables.to_string()),
-            "rows" => self.rows.map(|rows| rows.to_string()),
-            "distribution" => self.distribution.clone(),
-            "statements" => self.statements.map(|mode| mode.to_string()),
-            "reads, writes and others an op" => {
-                self.totals.each_op().map(|each| each.map(|n| n.to_string()).join("/"))
-            }
-            "version" => self.server_version.clone(),
-            _ => None,
-        }
-    }
-
-    /// Names the program and the version that printed it.
-    pub(crate) fn program(&self) -> String {
-        let TextSource { program, version, .. } = &self.source;
-        version.as_ref().map_or_else(|| program.clone(), |version| format!("{program} {version}"))
-    }
-}
-
-impl ImportedTotals {
     /// Counts an op's reads, writes and others; None if they differ between ops.
     pub(crate) fn each_op(&self) -> Option<[u64; 3]> {
         let each = |count: u64| {
@@ -219,6 +190,18 @@ impl ImportedTotals {
             is_whole.then_some(each.round() as u64)
         };
         Some([each(self.reads)?, each(self.writes)?, each(self.others)?])
+    }
+}
+
+impl Imported {
+    pub(crate) fn cell(&self) -> Cell {
+        Cell::new(self.clients, self.rate)
+    }
+
+    /// Names the program and the version that printed it.
+    pub(crate) fn program(&self) -> String {
+        let TextSource { program, version, .. } = &self.source;
+        version.as_ref().map_or_else(|| program.clone(), |version| format!("{program} {version}"))
     }
 }
 

@@ -10,7 +10,6 @@ mod files;
 mod imported;
 mod parts;
 mod timeline;
-mod verify;
 mod warning;
 
 use std::collections::BTreeMap;
@@ -41,9 +40,8 @@ pub use imported::{
 };
 pub use parts::{
     AddressCounts, ErrorCount, KindLatency, RateSearch, StatementLatency, Transaction,
-    TransactionLatency,
+    TransactionLatency, VerifyQuery,
 };
-pub use verify::VerifyQuery;
 
 /// The `schema` value that this version writes.
 pub(crate) const SCHEMA: &str = "loadgen.summary/1";
@@ -1025,6 +1023,14 @@ pub(crate) fn in_queues(queues: u32, spread: Spread) -> String {
 }
 
 #[cfg(test)]
+impl Summary {
+    /// Reads a sound step of 8 clients.
+    pub(crate) fn sound() -> Summary {
+        serde_json::from_str(include_str!("../../tests/fixtures/summary.json")).expect("a summary")
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use serde_json::Value;
 
@@ -1128,13 +1134,9 @@ mod tests {
         );
     }
 
-    fn fixture() -> Summary {
-        serde_json::from_str(include_str!("../../tests/fixtures/summary.json")).expect("a summary")
-    }
-
     #[test]
     fn readings_before_the_window_cover_more_than_it() {
-        let mut summary = fixture();
+        let mut summary = Summary::sound();
         assert_eq!(summary.covered_s(-0.5), Some(60.5));
         summary.plan.warmup_s = 0.0;
         assert_eq!(summary.covered_s(-0.5), Some(60.0), "nothing ran before");
@@ -1144,7 +1146,7 @@ mod tests {
 
     #[test]
     fn counters_of_a_part_of_the_window_are_no_figure() {
-        let mut summary = fixture();
+        let mut summary = Summary::sound();
         assert!(summary.counter_per_s("Questions").is_some());
         summary.server.status.as_mut().expect("there").restarted_s = Some(12.0);
         assert_eq!(summary.counter_per_s("Questions"), None);
@@ -1153,7 +1155,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_flush_status_reset_says_nothing_though_it_grew() {
-        let mut summary = fixture();
+        let mut summary = Summary::sound();
         assert!(summary.counter_per_s("Questions").is_some());
         let status = summary.server.status.as_mut().expect("there");
         status
@@ -1174,7 +1176,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_fell_says_nothing() {
-        let mut summary = fixture();
+        let mut summary = Summary::sound();
         let status = summary.server.status.as_mut().expect("there");
         status.deltas.insert("Innodb_data_reads".to_owned().into(), -5);
         assert_eq!(summary.counter_per_s("Innodb_data_reads"), None);

@@ -1,4 +1,5 @@
-//! Parts of a step: its errors by code, the times of statements and transactions, its search and its addresses.
+//! Parts of a step: its errors by code, the times of statements and transactions, its search, its addresses, and
+//! what `loadgen verify` is to ask of a server.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,14 @@ contract! {
         pub ops: u64,
         /// Their errors of all phases, attempts to connect again and ops without an answer included.
         pub errors: u64,
+    }
+
+    /// A question about the data, and its answer.
+    pub struct VerifyQuery {
+        pub name: String,
+        pub sql: String,
+        /// The exact result, NULL as null; what is missing at the end of a row is NULL.
+        pub rows: Vec<Vec<Option<String>>>,
     }
 
     /// The ops of one name.

@@ -4,16 +4,15 @@ use crate::observe::recorder::{Interval, Phase};
 
 /// Counts the ops between two times, in seconds from the window's start; takes a part of a cut interval.
 pub(super) fn count_ops_between(timeline: &[Interval], from_s: f64, to_s: f64) -> f64 {
-    let before_end = || timeline.iter().filter(|entry| entry.phase != Phase::Drain);
-    let mut measured = before_end().filter(|entry| entry.phase == Phase::Measure);
-    let origin = measured.next().map_or(0.0, |entry| entry.start_s);
+    let measured = timeline.iter().find(|entry| entry.phase == Phase::Measure);
+    let origin = measured.map_or(0.0, |entry| entry.start_s);
     let overlap = |entry: &Interval| {
         let from = (entry.start_s - origin).max(from_s);
         let to = (entry.start_s - origin + entry.length_s).min(to_s);
         ((to - from) / entry.length_s).clamp(0.0, 1.0)
     };
-    let lasting = before_end().filter(|entry| entry.length_s > 0.0);
-    lasting.map(|entry| entry.ops as f64 * overlap(entry)).sum()
+    let lasts = |entry: &&Interval| entry.phase != Phase::Drain && entry.length_s > 0.0;
+    timeline.iter().filter(lasts).map(|entry| entry.ops as f64 * overlap(entry)).sum()
 }
 
 /// Keeps the intervals within `near_s` seconds of the window's start, and merges those of the window that are later.
