@@ -26,7 +26,7 @@ pub(crate) struct Command {
 }
 
 /// The window's start, once it has begun; emptied when the step is over.
-type WindowWatch = watch::Receiver<Option<Instant>>;
+pub(crate) type WindowWatch = watch::Receiver<Option<Instant>>;
 
 pub(crate) type Running = JoinSet<Option<CommandRun>>;
 

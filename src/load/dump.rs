@@ -133,12 +133,9 @@ fn insert(words: &mut Cursor) -> Result<StatementInfo, String> {
     words.has("INTO");
     let name = words.table()?;
     if words.sign(b'(') {
-        let in_list = |token: &Token| {
-            matches!(token.shape, Shape::Word | Shape::Quoted(b'`' | b'"') | Shape::Sign(b','))
-        };
-        while words.peek().is_some_and(in_list) {
-            words.at += 1;
-        }
+        let in_list =
+            |shape| matches!(shape, Shape::Word | Shape::Quoted(b'`' | b'"') | Shape::Sign(b','));
+        while words.take(in_list).is_some() {}
         if !words.sign(b')') {
             return Err("a list of columns without end".to_owned());
         }
@@ -175,9 +172,7 @@ fn histogram(words: &mut Cursor) -> Result<StatementInfo, String> {
     if !words.has_all(&["UPDATE", "HISTOGRAM", "ON"]) {
         return Err("ANALYZE without a histogram".to_owned());
     }
-    while words.peek().is_some_and(|token| !matches!(token.shape, Shape::Sign(s) if s != b',')) {
-        words.at += 1;
-    }
+    while words.take(|shape| !matches!(shape, Shape::Sign(s) if s != b',')).is_some() {}
     words.ends_with(StatementInfo { kind: DumpPart::Touch, name })
 }
 

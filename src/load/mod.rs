@@ -74,13 +74,26 @@ fn check(job: &Dataset) -> Result<()> {
             return Err(Error::usage(format!("{flag} {n} is not within 1 to {max}")));
         }
     }
-    let is_binary = |name: &String| name.eq_ignore_ascii_case("binary");
-    if job.schema == Schema::Sbtest && job.charset.as_ref().is_some_and(is_binary) {
-        // CHAR is BINARY there: no text would be read as it was written.
-        return Err(Error::usage("--charset binary would pad the texts of tables with zero bytes")
-            .hint("latin1 has a byte a character, too"));
+    job.charset.as_ref().map_or(Ok(()), |charset| refuse_binary(job.schema, charset, "--charset"))
+}
+
+/// Refuses the character set whose CHAR is BINARY: no text would be read as it was written.
+fn refuse_binary(schema: Schema, charset: &str, named_by: &str) -> Result<()> {
+    if schema != Schema::Sbtest || !charset.eq_ignore_ascii_case("binary") {
+        return Ok(());
     }
-    Ok(())
+    let text = format!("{named_by} binary would pad the texts of tables with zero bytes");
+    Err(Error::usage(text).hint("latin1 has a byte a character, too"))
+}
+
+/// Refuses to make tables in the character set of their database, if that changes texts.
+fn check_database(charset: &str, steps: &Steps, job: &Dataset) -> Result<()> {
+    let makes = |step: &Step| !matches!(step, Step::Keep | Step::Complete);
+    if job.charset.is_some() || !steps.values().any(makes) {
+        return Ok(());
+    }
+    let refused = refuse_binary(job.schema, charset, "the database's character set");
+    refused.map_err(|error| error.hint("--charset names another for these tables"))
 }
 
 /// Connections a table from which parallel INSERTs are faster than LOAD DATA in turn: an INSERT costs the
@@ -140,6 +153,7 @@ async fn set_up(
                'max_allowed_packet', 'local_infile', 'innodb_autoinc_lock_mode')";
     let variables = pairs(&mut control, sql).await.doing("reading variables")?;
     let value = |name: &str| variables.get(name).map_or("", String::as_str);
+    check_database(value("character_set_database"), &steps, &job)?;
     for note in notes(&found, value("character_set_database"), &steps, &job) {
         progress.note(&note);
     }
@@ -428,7 +442,6 @@ pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numb
 mod tests {
     use super::Method::{Insert, LoadData};
     use super::*;
-    use crate::error::Kind;
 
     const OFF: Option<&str> = Some("local_infile is OFF");
 
@@ -473,7 +486,6 @@ mod tests {
 #[cfg(test)]
 mod table_tests {
     use super::*;
-    use crate::error::Kind;
 
     fn job() -> Dataset {
         Dataset { tables: 1, rows: 1000, data_seed: 1, ..Dataset::default() }
@@ -496,6 +508,14 @@ mod table_tests {
         };
         assert_eq!(of(Schema::Sbtest, "Binary"), Err(Kind::Usage));
         assert_eq!([of(Schema::Sbtest, "ucs2"), of(Schema::Phptest, "binary")], [Ok(()), Ok(())]);
+        let latin = Dataset { charset: Some("latin1".to_owned()), ..job() };
+        let by_database = |step, job: &Dataset| {
+            let steps = Steps::from([(1, Step::Keep), (2, step)]);
+            check_database("binary", &steps, job).map_err(|error| error.kind())
+        };
+        assert_eq!(by_database(Step::Create, &job()), Err(Kind::Usage));
+        let fine = [by_database(Step::Complete, &job()), by_database(Step::Create, &latin)];
+        assert_eq!(fine, [Ok(()), Ok(())]);
     }
 
     #[test]

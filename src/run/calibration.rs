@@ -42,8 +42,7 @@ pub(crate) fn run(
     let (_server, port) = start_canned(plan.clients_max())?;
     let started_at = jiff::Timestamp::now();
     let mut measured: Vec<CalibrationStep> = Vec::new();
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    for threads in threads.unwrap_or(&[1, cores]) {
+    for threads in threads.unwrap_or(&[1, count_cores()]) {
         // Fewer clients than threads were measured with fewer threads already.
         let is_measured = |clients: &u32| {
             let step = (*clients, *threads.min(clients));
@@ -80,10 +79,7 @@ pub(crate) fn run(
         steps: measured,
     };
     print_data(&report::calibration(&calibration, format))?;
-    let is_fit = |kept: Calibration| {
-        let age = kept.ended_at.parse().ok().and_then(age_days);
-        kept.unfit(&calibration.loadgen, &calibration.host, age).is_none()
-    };
+    let is_fit = |kept: Calibration| unfit(&kept).is_none();
     if noisy == total && read(&path).ok().flatten().is_some_and(is_fit) {
         progress.warn(&format!("the earlier calibration in {} stays", path.display()));
         return Ok(());
@@ -111,8 +107,7 @@ async fn measure(
 fn describe_step(step: &Summary) -> CalibrationStep {
     let (client, engine_threads) = (&step.client, step.plan.engine_threads);
     let share = client.share.as_ref().expect("each sweep has one");
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    let at_most = f64::from(engine_threads.min(cores)) * 1e6;
+    let at_most = f64::from(engine_threads.min(count_cores())) * 1e6;
     CalibrationStep {
         clients: step.plan.clients,
         engine_threads,
@@ -126,6 +121,10 @@ fn describe_step(step: &Summary) -> CalibrationStep {
         steal: share.steal,
         ceiling_qps: client.us_per_op.map_or(0.0, |us| at_most / us),
     }
+}
+
+fn count_cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
 }
 
 /// Ends with its standard input: when the group is dropped, or this process is gone.
@@ -169,20 +168,22 @@ pub(super) fn find(invocation: &mut Invocation<'_>) -> Result<Option<Calibration
         Ok(None) if flag.is_none() => return Ok(None),
         Ok(None) => "there is none".to_owned(),
         Err(why) => why,
-        Ok(Some(calibration)) => {
-            let age = calibration.ended_at.parse().ok().and_then(age_days);
-            let host = this_host(Path::new(host::ROOT));
-            match calibration.unfit(&engine::program(), &host, age) {
-                None => return Ok(Some(calibration)),
-                Some(why) => why,
-            }
-        }
+        Ok(Some(calibration)) => match unfit(&calibration) {
+            None => return Ok(Some(calibration)),
+            Some(why) => why,
+        },
     };
     progress.warn(&format!(
         "the calibration {} is not used: {unused}; loadgen calibrate makes a new one",
         path.display()
     ));
     Ok(None)
+}
+
+/// Returns why a calibration does not fit this program and host, if it does not.
+fn unfit(kept: &Calibration) -> Option<String> {
+    let age = kept.ended_at.parse().ok().and_then(age_days);
+    kept.unfit(&engine::program(), &this_host(Path::new(host::ROOT)), age)
 }
 
 fn age_days(at: jiff::Timestamp) -> Option<i64> {

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::before::{PreparedServer, close, open};
 use super::summarise::StepFacts;
+use crate::commands::beside::WindowWatch;
 use crate::engine::run_on_thread;
 use crate::mysql::{Session, Tables, status};
 use crate::observe::{HostReading, Probe, Whereabouts, host};
@@ -15,9 +15,6 @@ use crate::plan::{Plan, limits};
 use crate::stop::within;
 use crate::summary::{Conditions, HostState, Keys, Levels, Prepared, Sample, Settled};
 use crate::workload::coverage;
-
-/// The instant when the window starts: None before and after it.
-pub(super) type WindowWatch = watch::Receiver<Option<Instant>>;
 
 /// Shortest window whose thirds are worth comparing.
 const WINDOW_MIN: Duration = Duration::from_secs(3);

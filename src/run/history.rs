@@ -75,7 +75,7 @@ impl History {
 }
 
 /// Returns whether two descriptions are of data of one kind.
-fn is_of(held: &str, other: &str) -> bool {
+pub(super) fn is_of(held: &str, other: &str) -> bool {
     held.split(' ').next() == other.split(' ').next()
 }
 

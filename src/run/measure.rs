@@ -323,7 +323,7 @@ impl ServerTurn<'_> {
                 Some(slo) => slo.next(measured),
                 None => Ok(planned.next()),
             };
-            run_steps(steps, &link, next).await
+            run_steps(steps, &link, next).await.map(drop)
         });
         let stopped = sandbox.map_or(Ok(()), |sandbox| stop_private(sandbox, steps.progress));
         finish([outcome, stopped], steps.progress)

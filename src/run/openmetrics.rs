@@ -57,7 +57,7 @@ pub(crate) struct Exporter {
 
 #[derive(Debug, Default)]
 struct Shown {
-    live: Mutex<Live>,
+    live: Mutex<Option<LiveStep>>,
     scrapes: Mutex<Scrapes>,
 }
 
@@ -66,11 +66,6 @@ struct Scrapes {
     last: Option<Instant>,
     /// Time between the last two, and between the two before.
     gaps: [Option<Duration>; 2],
-}
-
-#[derive(Debug, Default)]
-struct Live {
-    step: Option<LiveStep>,
 }
 
 /// The numbers of one step.
@@ -137,7 +132,8 @@ impl Exporter {
             LiveGroup::new(vec![("group", group.name.to_string())], group.clients, group.rate)
         }));
         let (name, place, of, phase) = (step.name(), step.place, step.of, PHASES[0]);
-        locked(&self.shown.live).step = Some(LiveStep { labels, name, place, of, phase, groups });
+        let step = LiveStep { labels, name, place, of, phase, groups };
+        *locked(&self.shown.live) = Some(step);
     }
 
     /// Shows that the step has ended; its counters stay.
@@ -170,7 +166,7 @@ impl Exporter {
     }
 
     fn update(&self, change: impl FnOnce(&mut LiveStep)) {
-        if let Some(step) = &mut locked(&self.shown.live).step {
+        if let Some(step) = &mut *locked(&self.shown.live) {
             change(step);
         }
     }
@@ -318,7 +314,7 @@ impl Families<'_, '_> {
 impl Collector for Shown {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let live = locked(&self.live);
-        let Some(step) = &live.step else { return Ok(()) };
+        let Some(step) = &*live else { return Ok(()) };
         let mut to = Families { encoder, labels: &step.labels, step: &step.name };
         to.count("operations", "Operations of the step's window", step.each(|of| of.ops))?;
         to.count("statements", "Statements of the step's window", step.each(|of| of.statements))?;
@@ -366,10 +362,14 @@ impl LiveGroup {
     }
 
     fn by_host(&self) -> impl Iterator<Item = (Labels, u64)> {
-        let member = |(host, ops): (&String, &u64)| {
-            ([&self.labels[..], &[("host", host.clone())]].concat(), *ops)
-        };
+        let member =
+            move |(host, ops): (&String, &u64)| (self.labelled([("host", host.clone())]), *ops);
         self.ops_by_host.iter().map(member)
+    }
+
+    /// Returns its labels, and those of one of its numbers.
+    fn labelled<const N: usize>(&self, own: [(&'static str, String); N]) -> Labels {
+        self.labels.iter().cloned().chain(own).collect()
     }
 
     fn add(&mut self, interval: &RecordedInterval, last: LastInterval) {
@@ -385,19 +385,17 @@ impl LiveGroup {
 
     fn latency(&self) -> impl Iterator<Item = (Labels, ConstGauge<f64>)> {
         let all = self.last.iter().flat_map(|last| &last.latency_s);
-        all.map(|(kind, quantile, s)| {
+        all.map(move |(kind, quantile, s)| {
             let own = [("time", (*kind).to_owned()), ("quantile", (*quantile).to_owned())];
-            ([&self.labels[..], &own].concat(), ConstGauge::new(*s))
+            (self.labelled(own), ConstGauge::new(*s))
         })
     }
 
     fn errors(&self) -> Vec<(Labels, u64)> {
         let mut sums = CLASSES.map(|class| (class, 0)).to_vec();
         self.errors.iter().flatten().for_each(|(class, n)| add_class(&mut sums, class, *n));
-        let named = |(class, n): (ErrorClass, u64)| {
-            ([&self.labels[..], &[("class", class.to_string())]].concat(), n)
-        };
-        sums.into_iter().map(named).collect()
+        let labelled = |class: ErrorClass| self.labelled([("class", class.to_string())]);
+        sums.into_iter().map(|(class, n)| (labelled(class), n)).collect()
     }
 }
 

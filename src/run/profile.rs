@@ -84,6 +84,7 @@ pub(crate) fn run(
     if invocation.follow(experiment.plans().cloned().collect(), find)? {
         return Ok(());
     }
+    let begun = if list { None } else { invocation.begin_before_hosts()? };
     let ranks = invocation.start_ranks(experiment.plans())?;
     if let Some(ranks) = &ranks {
         // Their cores are part of the plan, and of the keys of its cells.
@@ -119,7 +120,7 @@ pub(crate) fn run(
     }
     let (mut errors, mut saved) = (Vec::new(), 0);
     if left > 0 {
-        let store = invocation.begin()?;
+        let store = begun.map_or_else(|| invocation.begin(), Ok)?;
         // A complete directory is only read: another run may hold it.
         let _claimed = claimed.unwrap_or_else(|| claim_out(store.dir()))?;
         let store = (store, scripts);
@@ -543,14 +544,13 @@ impl<'a> Legs<'a> {
         let mut measuring = Steps {
             facts: JobFacts {
                 label: Some(subject.label.clone()),
-                options: String::new(),
                 run_id: self.run_id.clone(),
                 notes: own.note.iter().map(|note| ("note".to_owned(), note.clone())).collect(),
                 repeats: part.repeats,
-                search: None,
                 in_profile: Some(in_profile),
                 verify: queries(&experiment.profile.verify),
                 calibration: self.calibration.as_ref(),
+                ..JobFacts::default()
             },
             prefix: own.probe.clone(),
             flush,
@@ -558,18 +558,18 @@ impl<'a> Legs<'a> {
             ranks: self.ranks.as_mut(),
             exporter: self.exporter.clone(),
             others_max: self.others_max,
-            attempt,
             restores: part.writes() && own.can_restore(),
             ..Steps::new(job, &self.store, self.progress)?
         };
         let mut steps = steps.iter().copied();
+        let first = steps.next().map(|step| Step { attempt, ..step });
+        let mut steps = first.into_iter().chain(steps);
         let next = |_: &[Summary]| Ok(steps.next());
         let ended = runtime()?.block_on(run_steps(&mut measuring, &server.link, next));
         self.saved += measuring.saved;
         self.forecast = measuring.forecast;
-        let postponed = measuring.postponed;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
-        ended.map(|()| postponed).map_err(name_refill)
+        ended.map_err(name_refill)
     }
 }
 
@@ -696,15 +696,14 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> R
             }
         }
     }
-    let mut notes = Options { baseline, source, ..Options::default() };
-    let closing = if printed.is_empty() { String::new() } else { report::closing(steps, &notes)? };
-    let latency =
-        if printed.is_empty() { String::new() } else { latency_for_person(steps, quiet)? };
-    print_data(&(printed.join("\n") + &closing + &latency))?;
-    if !printed.is_empty() {
-        notes.format = Format::Markdown;
-        to_step_summary(|| report::closing(steps, &notes));
+    if printed.is_empty() {
+        return rendered;
     }
+    let mut notes = Options { baseline, source, ..Options::default() };
+    let closing = report::closing(steps, &notes)?;
+    print_data(&(printed.join("\n") + &closing + &latency_for_person(steps, quiet)?))?;
+    notes.format = Format::Markdown;
+    to_step_summary(|| report::closing(steps, &notes));
     rendered
 }
 

@@ -64,6 +64,11 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
     if invocation.follow(own.plans().cloned().collect(), || find_servers(&own, stop))? {
         return Ok(());
     }
+    let mut begun = None;
+    if let Some(out) = out.as_ref().filter(|_| measures) {
+        invocation.out.clone_from(out);
+        begun = invocation.begin_before_hosts()?;
+    }
     let ranks = invocation.start_ranks(own.plans())?;
     leave_out(loaded.imported.len(), "recheck");
     overrides.host_threads = ranks.as_ref().map(Ranks::threads);
@@ -89,7 +94,7 @@ pub(crate) fn run(args: &Recheck, mut invocation: Invocation<'_>) -> Result<()> 
         let no_directory = || Error::usage("no PATH is a directory: the new summaries go into one");
         invocation.out = out.ok_or_else(no_directory)?;
         let _claimed = claimed.transpose()?;
-        let store = invocation.begin()?;
+        let store = begun.map_or_else(|| invocation.begin(), Ok)?;
         let store = (store, args.source.scripts);
         let first = again.legs(&open);
         let before = (first.as_slice(), &again.found);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::history::is_of;
 #[cfg(feature = "lua")]
 use super::steps::Job;
 use super::steps::Steps;
@@ -188,8 +189,8 @@ impl<'a> Preparer<'a> {
 
     /// Returns whether data of this script are held that are not those wanted here.
     pub(super) fn finds_other(&self, held: &[String]) -> bool {
-        let (kind, wanted) = (self.kind(), self.describe());
-        held.iter().any(|held| held.split(' ').next() == Some(&kind) && *held != wanted)
+        let wanted = self.describe();
+        held.iter().any(|held| is_of(held, &wanted) && *held != wanted)
     }
 
     pub(super) fn other_data(&self) -> Error {
@@ -240,7 +241,7 @@ pub(super) async fn run_steps(
     steps: &mut Steps<'_>,
     link: &ServerLink,
     next: impl FnMut(&[Summary]) -> Result<Option<Step>>,
-) -> Result<()> {
+) -> Result<Option<u32>> {
     let Job::Sweep(plan) = steps.job else { return steps.run(link, next).await };
     let inbox = Inbox::default();
     let main = or_stop(&link.stop, begin_main(plan, (link, &inbox))).await?;
@@ -251,8 +252,8 @@ pub(super) async fn run_steps(
             }
         }
     }
-    steps.run(link, next).await?;
-    or_stop(&link.stop, end_main(main)).await
+    let postponed = steps.run(link, next).await?;
+    or_stop(&link.stop, end_main(main)).await.map(|()| postponed)
 }
 
 #[cfg(not(feature = "lua"))]
@@ -260,7 +261,7 @@ pub(super) async fn run_steps(
     steps: &mut Steps<'_>,
     link: &ServerLink,
     next: impl FnMut(&[Summary]) -> Result<Option<Step>>,
-) -> Result<()> {
+) -> Result<Option<u32>> {
     steps.run(link, next).await
 }
 

@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tempfile::TempDir;
 
 use super::before::ask;
 use super::history::{History, add, has, has_other};
 use super::scripts::Preparer;
 use super::{replace, runtime, start, stop_private};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::mysql::{
     ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening, number,
     numeric, pairs, reach, resolve,
@@ -25,7 +24,7 @@ use crate::plan::knobs::{LoadSource, LoadSpec};
 use crate::plan::profile::{self, Data, Profile};
 use crate::plan::{limits, units};
 use crate::progress::Progress;
-use crate::sandbox::{self, DataDir, Sandbox, Spec};
+use crate::sandbox::{self, DataDir, PassingDir, Sandbox, Spec};
 use crate::stop::{Stop, unless_stopped};
 use crate::summary::{Claim, claim};
 use crate::workload::Schema;
@@ -46,7 +45,7 @@ pub(super) struct Servers<'a> {
     experiment: &'a Experiment,
     pub(super) stop: &'a Stop,
     /// Prepared data of the current subject that is removed at loadgen's end.
-    passing: Option<(usize, TempDir)>,
+    passing: Option<(usize, PassingDir)>,
     targets: HashMap<usize, ConnectOptions>,
     /// Steps that wrote to the data of a server that was given back between two legs.
     pub(super) written_by: Option<Vec<String>>,
@@ -126,8 +125,8 @@ impl<'a> Servers<'a> {
             }
         };
         let link = runtime()?.block_on(reach(&target, self.stop))?;
-        let (history, prepared) = (History::new(written_by, held), Vec::new());
-        Ok(AcquiredServer { subject: at, link, sandbox, server, kept, history, prepared })
+        let history = History::new(written_by, held);
+        Ok(AcquiredServer { sandbox, kept, history, ..AcquiredServer::new(at, server, link) })
     }
 
     /// Returns its data directory if that stays, and descriptions of the data in it. A server that works on a copy
@@ -171,9 +170,17 @@ impl<'a> Servers<'a> {
         if tables.is_some() || preparer.is_some() {
             let sandbox = kept.start(spec.clone(), self.stop, progress)?;
             let link = ServerLink::to(ConnectOptions::private(&sandbox.socket), self.stop)?;
-            let prepared = kept.fill(&link, (tables, preparer), progress);
+            let Mark { written_by, prepared, .. } = kept.mark.clone();
+            let mut filling = AcquiredServer {
+                sandbox: Some(sandbox),
+                kept: Some(kept),
+                history: History::new(Some(written_by), prepared),
+                ..AcquiredServer::new(at, &self.experiment.subjects[at].server, link)
+            };
+            let prepared = filling.prepare((tables, preparer), progress);
+            kept = filling.kept.take().expect("its data stay");
             // A clean stop in any case keeps what was filled so far.
-            let stopped = stop_private(sandbox, progress);
+            let stopped = filling.give_back(progress);
             prepared?;
             stopped?;
         }
@@ -187,17 +194,19 @@ impl<'a> Servers<'a> {
     fn temporary_dir(&mut self, subject: usize) -> Result<PathBuf> {
         let passing = match self.passing.take() {
             Some(passing) if passing.0 == subject => passing,
-            _ => {
-                let made = tempfile::Builder::new().prefix("loadgen-data-").tempdir();
-                let failed = |e| Error::failed(format!("no directory for data: {e}"));
-                (subject, made.map_err(failed)?)
-            }
+            _ => (subject, PassingDir::make()?),
         };
         Ok(self.passing.insert(passing).1.path().to_owned())
     }
 }
 
-impl AcquiredServer<'_> {
+impl<'a> AcquiredServer<'a> {
+    /// Makes one that is there, and of whose data nothing is known.
+    fn new(subject: usize, server: &'a profile::Server, link: ServerLink) -> Self {
+        let (history, prepared) = (History::new(None, Vec::new()), Vec::new());
+        AcquiredServer { subject, link, sandbox: None, server, kept: None, history, prepared }
+    }
+
     pub(super) fn pid(&self) -> Option<u32> {
         self.sandbox.as_ref().map(|sandbox| sandbox.pid)
     }
@@ -226,7 +235,13 @@ impl AcquiredServer<'_> {
                 add(&mut self.prepared, unfinished.clone());
                 self.hold(unfinished)?;
             }
-            filled = fill(&self.link, &Dataset { force, ..tables.clone() }, progress)?;
+            filled = match fill(&self.link, &Dataset { force, ..tables.clone() }, progress) {
+                // What `reset` brings back may have other rows.
+                Err(error) if tables.force && !force && error.kind() == Kind::Data => {
+                    fill(&self.link, tables, progress)?
+                }
+                filled => filled?,
+            };
         }
         add(&mut self.prepared, wanted.clone());
         self.hold(wanted.clone())?;
@@ -594,31 +609,6 @@ impl KeptData {
         Ok(sandbox)
     }
 
-    /// Fills what is missing, and notes it: of a script also that it has begun.
-    fn fill(&mut self, link: &ServerLink, needs: Needs<'_>, progress: &mut Progress) -> Result<()> {
-        let (tables, preparer) = needs;
-        if let Some(tables) = tables {
-            let wanted = describe(tables);
-            let force = tables.force && has_other(&self.mark.prepared, &wanted);
-            if force {
-                // Killed on the way, it has tables of both: the next start fills again.
-                self.add(&describe_unfinished(tables))?;
-            }
-            fill(link, &Dataset { force, ..tables.clone() }, progress)?;
-            self.add(&wanted)?;
-        }
-        if let Some(preparer) = preparer {
-            let has_other = preparer.finds_other(&self.mark.prepared);
-            self.add(&preparer.describe_unfinished())?;
-            if has_other && has_tables(link)? {
-                preparer.run("cleanup", link, progress)?;
-            }
-            preparer.run("prepare", link, progress)?;
-            self.add(&preparer.describe())?;
-        }
-        Ok(())
-    }
-
     fn holds(&self, tables: &str) -> bool {
         has(&self.mark.prepared, tables)
     }
@@ -660,13 +650,9 @@ mod tests {
         let tables = |rows| Dataset { tables: 1, rows, force: true, ..Dataset::default() };
         let (known, server) = (describe(&tables(100)), profile::Server::default());
         let mut taken = AcquiredServer {
-            subject: 0,
-            link,
-            sandbox: None,
-            server: &server,
-            kept: None,
             history: History::new(Some(Vec::new()), vec![known.clone()]),
             prepared: vec![known.clone()],
+            ..AcquiredServer::new(0, &server, link)
         };
         let (other, mut progress) = (tables(200), Progress::new(true, None));
         let filled = taken.prepare((Some(&other), None), &mut progress);
@@ -718,7 +704,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("ibdata1"), "").expect("written");
         let error = KeptData::open(dir.path()).expect_err("not ours");
-        assert_eq!(error.kind(), crate::error::Kind::Usage, "{error}");
+        assert_eq!(error.kind(), Kind::Usage, "{error}");
         fs::write(dir.path().join(MARK), "{}").expect("written");
         assert!(KeptData::open(dir.path()).is_err_and(|e| e.to_string().contains("damaged")));
     }

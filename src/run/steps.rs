@@ -14,7 +14,7 @@ use super::before::{
     Patience, Preparation, PreparedServer, check_versions, close, open, preflight, probe, read_all,
     with_liveness,
 };
-use super::conditions::{Watch, WindowWatch};
+use super::conditions::Watch;
 use super::forecast::Forecast;
 use super::live::{percentile, table};
 use super::openmetrics::Exporter;
@@ -23,7 +23,8 @@ use super::summarise::{
     summarise,
 };
 use super::{finish, keep, random};
-use crate::commands::{self, beside};
+use crate::commands::beside::{self, WindowWatch};
+use crate::commands::run_suite;
 use crate::engine::{self, MeasuredStep, Observer, Readings, ServerReading, StepContext};
 use crate::error::{Error, Result};
 use crate::hosts::Ranks;
@@ -81,12 +82,8 @@ pub struct Steps<'a> {
     pub(crate) ranks: Option<&'a mut Ranks>,
     /// Limit on the part of a host's CPU that others use. A step above it is measured again.
     pub(crate) others_max: Option<f64>,
-    /// The try with which the first step begins.
-    pub(crate) attempt: u32,
     /// True if the caller restores what the first step wrote before its next try.
     pub(crate) restores: bool,
-    /// The next try of the first step, which needs restored data.
-    pub(crate) postponed: Option<u32>,
     pub(crate) saved: usize,
     pub summaries: Vec<Summary>,
 }
@@ -97,15 +94,9 @@ impl<'a> Steps<'a> {
         Ok(Steps {
             job,
             facts: JobFacts {
-                label: None,
-                options: String::new(),
                 run_id: format!("{:016x}", random()?),
-                notes: BTreeMap::new(),
                 repeats: 1,
-                search: None,
-                in_profile: None,
-                verify: Vec::new(),
-                calibration: None,
+                ..JobFacts::default()
             },
             store,
             progress,
@@ -118,25 +109,23 @@ impl<'a> Steps<'a> {
             exporter: None,
             ranks: None,
             others_max: None,
-            attempt: 1,
             restores: false,
-            postponed: None,
             saved: 0,
             summaries: Vec::new(),
         })
     }
 
-    /// Measures the steps in turn on a server with its tables. Chooses each after the ones before it.
+    /// Measures the steps in turn on a server with its tables. Chooses each after the ones before it. Returns the next
+    /// try of the first step, if it needs restored data.
     pub async fn run(
         &mut self,
         link: &ServerLink,
         mut next: impl FnMut(&[Summary]) -> Result<Option<Step>>,
-    ) -> Result<()> {
+    ) -> Result<Option<u32>> {
         let control = open(link, self.charset()).await?;
         let mut at = self.survey(link, control).await?;
-        let mut first = self.attempt;
         while let Some(step) = next(&self.summaries)? {
-            for attempt in std::mem::replace(&mut first, 1).. {
+            for attempt in step.attempt.. {
                 link.stop.check()?;
                 let step = Step { attempt, ..step };
                 // Boxed: the future is large.
@@ -144,16 +133,15 @@ impl<'a> Steps<'a> {
                     break;
                 }
                 if self.restores && self.summaries.is_empty() {
-                    self.postponed = Some(attempt + 1);
                     close(at.control).await;
-                    return Ok(());
+                    return Ok(Some(attempt + 1));
                 }
             }
         }
         // A signal in the last drain cut nothing short, but the caller must stop.
         link.stop.check()?;
         close(at.control).await;
-        Ok(())
+        Ok(None)
     }
 
     fn charset(&self) -> Option<&'a str> {
@@ -265,7 +253,7 @@ impl<'a> Steps<'a> {
         }
         let facts = StepFacts { job: &self.facts, server: at, step };
         let summary = summarise(facts, &run, described);
-        let judgement = judge::all(&summary);
+        let judgement = judge::judge_step(&summary);
         let mut summary = summary.judged(judgement);
         let others = self.disturbance(&summary);
         if others.is_some() && step.attempt <= RETRIES_MAX {
@@ -371,7 +359,7 @@ impl<'a> Steps<'a> {
             let file = File::create_new(&path).map_err(refused)?;
             let began = Instant::now();
             // Blocks this thread, which has nothing else to do.
-            let ran = commands::run_suite(spec, &link.target, &file, &link.stop, self.progress)?;
+            let ran = run_suite(spec, &link.target, &file, &link.stop, self.progress)?;
             Ok((began, ran))
         };
         let (readings, (counted, tests, error)) = read_around(at, running).await?;
@@ -394,12 +382,12 @@ impl<'a> Steps<'a> {
         let (window, opened) = watch::channel(None);
         let (changed, watch) = self.make_ready(plan, at, &opened).await?;
         let exporter = self.exporter.clone();
+        let facts = StepFacts { job: &self.facts, server: at, step };
         if let Some(exporter) = &exporter {
-            let facts = StepFacts { job: &self.facts, server: at, step };
             exporter.begin_step(facts.label(), plan, step);
         }
         let (link, tables, begun) = (at.link, at.dataset.tables, RefCell::new(None));
-        let record = make_record(plan, StepFacts { job: &self.facts, server: at, step });
+        let record = make_record(plan, facts);
         let first_write = || {
             let begin = |record| self.store.begin_record(record);
             *begun.borrow_mut() = record.as_ref().map(begin).transpose()?;
@@ -552,7 +540,10 @@ fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let what = format!("{}, {}", plan.workload.name, terms::clients(facts.step.clients));
     let writes = plan.may_write() && !ids.is_empty();
     let mut record = Record::new(facts.step_id(), what, plan.is_built_in(), place, ids);
+    let title = facts.job.in_profile.as_ref().map(|place| &place.part.title);
     record.label = Some(facts.label());
+    record.workload = Some(title.unwrap_or(&plan.workload.name).clone());
+    record.clients = Some(facts.step.clients);
     writes.then_some(record)
 }
 

@@ -18,6 +18,7 @@ use crate::summary::{
 use crate::terms::{Finding, OnError, StatementMode, counted, finding, joined};
 use crate::workload::Schema;
 
+#[derive(Default)]
 pub(crate) struct JobFacts<'a> {
     pub(crate) run_id: String,
     pub(crate) label: Option<String>,
@@ -175,7 +176,7 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
         counts
     };
     let all = |of| count(of).into_keys().collect::<Vec<&str>>().join(", ");
-    let cores = hosts.iter().map(|host| host.cores).sum();
+    let cores = count_cores(hosts);
     let kernel = all(|host| &host.kernel);
     // Their numbers are a condition, too.
     let of_each = count(|host| &host.cpu)
@@ -185,6 +186,20 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
     let facts = HostFacts { kernel, cpu, cores, memory_bytes: 0 };
     let name = all(|host| &host.host);
     (Host { name, cores_usable: cores, facts }, hosts.iter().any(|host| host.same_host))
+}
+
+/// Counts the cores of the hosts: processes of one host have no more than it has.
+fn count_cores(hosts: &[ClientHost]) -> u32 {
+    let mut by_host = BTreeMap::<_, (u32, u32)>::new();
+    for (at, host) in hosts.iter().enumerate() {
+        // One whose boot nobody knows is a host of its own.
+        let key = host.boot_id.as_ref().map(|id| (id, &host.host)).ok_or(at);
+        let all = host.share.as_ref().and_then(|share| share.host_cores);
+        let (sum, most) = by_host.entry(key).or_default();
+        *sum += host.cores;
+        *most = (*most).max(all.unwrap_or(host.cores));
+    }
+    by_host.into_values().map(|(sum, most)| sum.min(most)).sum()
 }
 
 fn client(
@@ -373,14 +388,11 @@ mod tests {
     fn job<'a>() -> JobFacts<'a> {
         JobFacts {
             run_id: "00ff".to_owned(),
-            label: None,
             options: " --a".to_owned(),
             notes: [("why".to_owned(), "a test".to_owned())].into(),
             repeats: 3,
             search: Some(RateSearch { number: 0, ..RateSearch::default() }),
-            in_profile: None,
-            verify: Vec::new(),
-            calibration: None,
+            ..JobFacts::default()
         }
     }
 
@@ -448,7 +460,7 @@ mod tests {
         let share = summary.client.share.as_mut().expect("it looked at its host");
         assert_eq!((share.threads.len(), share.other_load), (0, None));
         (share.host_busy, share.steal) = (Some(0.5), Some(0.3));
-        let judged = judge::all(&summary);
+        let judged = judge::judge_step(&summary);
         let verdict = judged.verdict.expect("a verdict");
         assert_eq!((judged.class, verdict.kind), (Some(Class::IoBound), VerdictKind::Noisy));
         assert!(judged.findings.is_empty());
@@ -473,6 +485,22 @@ mod tests {
     }
 
     #[test]
+    fn cores_of_a_host_are_counted_once_when_its_ranks_share_them() {
+        let rank = |boot: Option<&str>, cores, host_cores| ClientHost {
+            boot_id: boot.map(str::to_owned),
+            cores,
+            share: Some(Share { host_cores: Some(host_cores), ..Share::default() }),
+            ..ClientHost::default()
+        };
+        let count = |ranks: [ClientHost; 3]| count_cores(&ranks);
+        let all = |boots: [Option<&str>; 3], cores| count(boots.map(|boot| rank(boot, cores, 8)));
+        assert_eq!(all([Some("a"), Some("a"), Some("b")], 8), 16);
+        // A launcher bound these to cores of their own.
+        assert_eq!(all([Some("a"); 3], 2), 6);
+        assert_eq!(all([None; 3], 8), 24);
+    }
+
+    #[test]
     fn a_sweep_has_the_facts_of_its_tables_and_its_search() {
         let run = measured(8, None);
         let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
@@ -486,7 +514,7 @@ mod tests {
         assert_eq!(summary.record.as_deref(), Some("a-record"));
         assert!(summary.conditions.is_some() && summary.client.share.is_some());
         assert_eq!((summary.verdict.as_ref(), summary.server.class), (None, None));
-        let judged = judge::all(&summary);
+        let judged = judge::judge_step(&summary);
         let judged = summary.judged(judged);
         assert!(judged.verdict.is_some() && judged.server.class.is_some());
     }

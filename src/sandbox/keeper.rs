@@ -284,12 +284,8 @@ mod tests {
         keeper.launch(program, &arguments, None).unwrap();
     }
 
-    fn wait_for(mut done: impl FnMut() -> bool) {
-        let began = Instant::now();
-        while !done() {
-            assert!(began.elapsed() < Duration::from_mins(1), "waited in vain");
-            thread::sleep(LOOK_EVERY);
-        }
+    fn wait_for(done: impl FnMut() -> bool) {
+        assert!(wait(Duration::from_mins(1), done), "waited in vain");
     }
 
     #[test]
@@ -342,6 +338,15 @@ mod tests {
         keeper.end_job(Duration::from_millis(200));
         assert!(began.elapsed() >= Duration::from_millis(200));
         wait_for(|| nix::sys::signal::kill(child, None).is_err());
+    }
+
+    #[test]
+    fn the_directory_goes_away_when_loadgen_ends_without_a_word() {
+        let mut keeper = keeper();
+        fs::write(keeper.dir.join("x"), "x").unwrap();
+        // The end of a process closes its pipes.
+        drop(keeper.orders.take());
+        wait_for(|| !keeper.dir.exists());
     }
 
     #[test]

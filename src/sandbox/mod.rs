@@ -72,6 +72,16 @@ pub enum DataDir {
     CopyOf(PathBuf),
 }
 
+impl DataDir {
+    /// Returns the directory of data that stay.
+    fn kept(&self) -> Option<&Path> {
+        match self {
+            DataDir::Own | DataDir::CopyOf(_) => None,
+            DataDir::New(dir) | DataDir::Filled(dir) => Some(dir.as_path()),
+        }
+    }
+}
+
 /// A private server that runs. Dropping it kills the server and removes its directory.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -105,11 +115,7 @@ impl<'a> Start<'a> {
         let options = spec.options.iter().map(|(name, value)| accept(name, value.as_deref()));
         let options = options.collect::<Result<_>>()?;
         let path = find_program(spec.program.as_deref())?;
-        let elsewhere = match &spec.data {
-            DataDir::Own | DataDir::CopyOf(_) => None,
-            DataDir::New(dir) | DataDir::Filled(dir) => Some(dir.as_path()),
-        };
-        let directory = Directory::choose(elsewhere)?;
+        let directory = Directory::choose(spec.data.kept())?;
         let keeper = Keeper::start(directory.path.clone(), descriptors(spec.max_connections))?;
         for dir in [&directory.data, &directory.scratch] {
             fs::create_dir_all(dir).map_err(cannot(&format!("make {}", dir.display())))?;
@@ -228,10 +234,7 @@ impl Sandbox {
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Sandbox> {
         let began = Instant::now();
-        let stops_within = match &spec.data {
-            DataDir::Own | DataDir::CopyOf(_) => STOPS_WITHIN,
-            DataDir::New(_) | DataDir::Filled(_) => ENDS_WELL_WITHIN,
-        };
+        let stops_within = spec.data.kept().map_or(STOPS_WITHIN, |_| ENDS_WELL_WITHIN);
         let mut start = Start::new(spec, say, interrupted)?;
         let program_version = start.program.version.clone();
         if let Some(version) = spec.version.as_ref().filter(|version| **version != program_version)
@@ -321,19 +324,12 @@ impl Directory {
     }
 
     fn choose(data: Option<&Path>) -> Result<Directory> {
-        let wanted = env::temp_dir();
-        let base = fs::canonicalize(&wanted).map_err(|e| {
-            Error::usage(format!("TMPDIR={}: {e}", wanted.display()))
-                .hint("name a directory that exists")
-        })?;
-        Directory::below(&base, data)
+        Directory::below(&temporary_base()?, data)
     }
 
     /// Names a directory below another one, or below /tmp if the socket's path is too long.
     fn below(base: &Path, data: Option<&Path>) -> Result<Directory> {
-        let number = getrandom::u64()
-            .map_err(|e| Error::failed(format!("sandbox: no random number: {e}")))?;
-        let name = format!("loadgen-{number:016x}");
+        let name = random_name("loadgen-")?;
         let directory_below =
             |base: &Path| Directory::new(base.join(&name), data.map(Path::to_owned));
         Ok(match directory_below(base) {
@@ -341,6 +337,45 @@ impl Directory {
             _ => directory_below(Path::new("/tmp")),
         })
     }
+}
+
+/// A new directory for data, which a keeper removes however loadgen ends.
+#[derive(Debug)]
+pub(crate) struct PassingDir(Keeper);
+
+impl PassingDir {
+    pub(crate) fn make() -> Result<PassingDir> {
+        let path = temporary_base()?.join(random_name("loadgen-data-")?);
+        Keeper::start(path, 0).map(PassingDir)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0.dir
+    }
+}
+
+fn temporary_base() -> Result<PathBuf> {
+    let wanted = env::temp_dir();
+    let base = fs::canonicalize(&wanted).map_err(|e| {
+        Error::usage(format!("TMPDIR={}: {e}", wanted.display()))
+            .hint("name a directory that exists")
+    })?;
+    check_base(&base).map(|()| base)
+}
+
+/// Refuses a directory that a server would read as two: its option tmpdir is a list.
+fn check_base(base: &Path) -> Result<()> {
+    if !base.as_os_str().as_encoded_bytes().contains(&b':') {
+        return Ok(());
+    }
+    let text = format!("TMPDIR={}: a server reads : as the end of a directory", base.display());
+    Err(Error::usage(text).hint("name a directory without : in its path"))
+}
+
+fn random_name(prefix: &str) -> Result<String> {
+    let number =
+        getrandom::u64().map_err(|e| Error::failed(format!("sandbox: no random number: {e}")))?;
+    Ok(format!("{prefix}{number:016x}"))
 }
 
 fn path_option(name: &str, path: &Path) -> OsString {
@@ -756,6 +791,7 @@ fn own_pid(start: &Start) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::sync::LazyLock;
 
     use proptest::prelude::*;
 
@@ -765,19 +801,18 @@ mod tests {
     impl<'a> Start<'a> {
         /// One of nothing that runs, but for its keeper.
         fn test(say: &'a mut dyn FnMut(&str), interrupted: &'a dyn Fn() -> bool) -> Start<'a> {
-            static SPEC: Spec = Spec {
-                program: None,
-                options: Vec::new(),
-                max_connections: 0,
-                max_prepared_stmts: 0,
-                data: DataDir::Own,
-                version: None,
-            };
+            static SPEC: LazyLock<Spec> = LazyLock::new(Spec::default);
             let directory = Directory::choose(None).unwrap();
             let keeper = Keeper::start(directory.path.clone(), 64).unwrap();
             let (path, options, program) = ("/x/mysqld".into(), Vec::new(), Program::default());
             Start { spec: &SPEC, path, options, program, directory, keeper, say, interrupted }
         }
+    }
+
+    #[test]
+    fn temporary_directory_is_refused_when_a_server_would_read_two() {
+        assert!(check_base(Path::new("/a/b")).is_ok());
+        assert_eq!(check_base(Path::new("/a:b")).expect_err("a list").kind(), Kind::Usage);
     }
 
     #[test]

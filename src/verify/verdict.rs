@@ -442,6 +442,10 @@ mod history_tests {
         Location { hostname: Some("db1".to_owned()), ..Location::default() }
     }
 
+    fn names(list: &[(&str, &str)]) -> Vec<Known> {
+        list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
+    }
+
     #[test]
     fn ledgers_of_other_contents_say_nothing_of_a_table() {
         let mut steps = [step(1, "db1"), step(2, "db1")];
@@ -461,9 +465,6 @@ mod history_tests {
             "filled again"
         );
         assert_eq!(all.find_history(&here, "sbtest2", &mark(0x5f)), History::default());
-        let names = |list: &[(&str, &str)]| -> Vec<(String, String)> {
-            list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
-        };
         assert_eq!(all.count_other_steps(&names(&[("sbtest1", "5f"), ("sbtest2", "60")])), 0);
         assert_eq!(all.count_other_steps(&names(&[("sbtest1", "5f"), ("sbtest2", "61")])), 2);
     }
@@ -528,9 +529,6 @@ mod history_tests {
         let here = here();
         let steps = [&step];
         let all = evidence(&steps, &[]);
-        let names = |list: &[(&str, &str)]| -> Vec<(String, String)> {
-            list.iter().map(|(n, i)| ((*n).to_owned(), (*i).to_owned())).collect()
-        };
         let missing = all.missing(&here, &names(&[("sbtest1", "5f")]));
         assert_eq!(missing.into_iter().collect::<Vec<_>>(), names(&[("sbtest2", "aa-1")]));
         assert!(all.missing(&here, &[]).contains_key("sbtest1"), "none is left");

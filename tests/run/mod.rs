@@ -368,6 +368,31 @@ fn of_server(server: &loadgen::sandbox::Sandbox, more: &str) -> Place {
     ))
 }
 
+#[test]
+fn tables_of_other_rows_after_a_reset_are_filled_again_when_they_may_be() {
+    let server = common::sandbox(&common::local(), &[]);
+    let run = |rows: u32, more: &str| {
+        let run = "[[run]]\nworkload = 'point-select'\nclients = 1\nops = 20\n";
+        of_server(&server, &format!("reset = ['true']\n[tables]\nrows = {rows}\n{more}\n{run}"))
+            .run("")
+    };
+    run(100, "").assert_code(0);
+    run(200, "").assert_code(4);
+    run(200, "refill = true").assert_code(0);
+}
+
+#[test]
+fn hosts_are_not_started_when_results_cannot_be_kept() {
+    let server = "[[server]]\nurl = 'mysql://root@127.0.0.1:1/x'\n";
+    let place =
+        Place::new(&format!("name = 'x'\n{server}[[run]]\nworkload = 'point-select'\nops = 1\n"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
+    command.args(["run", "p.toml", "--out", "p.toml/x", "--hosts", "h1"]);
+    command.args(["--host-command", "touch {host}"]);
+    let ended = command.current_dir(place.0.path()).output().expect("the program runs");
+    assert!(!ended.status.success() && !place.path("h1").exists());
+}
+
 fn tables(server: &loadgen::sandbox::Sandbox) -> Vec<String> {
     common::query(server, "SHOW TABLES FROM sbtest").into_iter().flatten().collect()
 }
@@ -637,14 +662,16 @@ fn a_second_signal_ends_the_commands_too() {
     use nix::unistd::Pid;
 
     let place = Place::new(&two_labels(
-        "",
+        "data = 'copied'",
         "[[run]]\nsuite = { name = 's', tests = [{ name = 'deaf', run = \
          ['sh', '-c', 'trap \"\" INT TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 1; \
          done'] }] }\n",
     ));
+    fs::create_dir(place.path("tmp")).expect("made");
     let mut child = Command::new(env!("CARGO_BIN_EXE_loadgen"))
         .args(["run", "p.toml", "--only", "label=plain"])
         .current_dir(place.0.path())
+        .env("TMPDIR", place.path("tmp"))
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -673,6 +700,14 @@ fn a_second_signal_ends_the_commands_too() {
     let until = std::time::Instant::now() + std::time::Duration::from_mins(1);
     while alive() {
         assert!(std::time::Instant::now() < until, "{deaf} is still there");
+        pause();
+    }
+    let is_left = || {
+        let mut all = fs::read_dir(place.path("tmp")).expect("there").flatten();
+        all.any(|one| one.file_name().to_string_lossy().starts_with("loadgen-data-"))
+    };
+    while is_left() {
+        assert!(std::time::Instant::now() < until, "its data are still there");
         pause();
     }
 }

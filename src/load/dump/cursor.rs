@@ -70,10 +70,16 @@ impl<'a> Cursor<'a> {
         String::from_utf8_lossy(&self.sql[token.range.clone()]).to_ascii_uppercase()
     }
 
+    /// Takes the next token if it fits.
+    pub(super) fn take(&mut self, fits: impl FnOnce(Shape) -> bool) -> Option<&'a Token> {
+        let token = self.peek().filter(|token| fits(token.shape))?;
+        self.at += 1;
+        Some(token)
+    }
+
     /// Takes a word without quotes, in upper case.
     pub(super) fn word(&mut self) -> Option<String> {
-        let token = self.peek().filter(|token| token.shape == Shape::Word)?;
-        self.at += 1;
+        let token = self.take(|shape| shape == Shape::Word)?;
         Some(self.upper(token))
     }
 
@@ -102,15 +108,12 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn sign(&mut self, sign: u8) -> bool {
-        let found = self.peek().is_some_and(|token| token.shape == Shape::Sign(sign));
-        self.at += usize::from(found);
-        found
+        self.take(|shape| shape == Shape::Sign(sign)).is_some()
     }
 
     pub(super) fn table(&mut self) -> Result<Range<usize>, String> {
-        let fits = |token: &&Token| matches!(token.shape, Shape::Word | Shape::Quoted(b'`' | b'"'));
-        let token = self.peek().filter(fits).ok_or("a table without a name")?;
-        self.at += 1;
+        let fits = |shape| matches!(shape, Shape::Word | Shape::Quoted(b'`' | b'"'));
+        let token = self.take(fits).ok_or("a table without a name")?;
         match self.peek().map(|token| token.shape) {
             Some(Shape::Sign(b'.')) => Err("a table of another database".to_owned()),
             _ => Ok(token.range.clone()),

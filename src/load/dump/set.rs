@@ -116,12 +116,9 @@ impl Variables {
     }
 
     fn names(&mut self, words: &mut Cursor) -> Result<StatementInfo, String> {
-        let fits = |shape| matches!(shape, Shape::Word | Shape::Quoted(_));
-        let token = words.peek().filter(|token| fits(token.shape));
-        let name = token.ok_or("a character set without a name")?.range.clone();
-        words.at += 1;
+        let name = words.take(is_name).ok_or("a character set without a name")?.range.clone();
         if words.has("COLLATE") {
-            words.at += usize::from(words.peek().is_some_and(|token| fits(token.shape)));
+            words.take(is_name);
         }
         let text = plain(&words.sql[name.clone()])?;
         refuse_charset(text.as_bytes())?;
@@ -158,8 +155,7 @@ impl Variables {
             match target(words)? {
                 Target::Session(of) if left_out(&of).is_some() => Saved::LeftOut,
                 Target::Session(of) if VARIABLES.contains(&of.as_str()) => {
-                    let charset = self.charset.clone();
-                    Saved::Variable(of, charset)
+                    Saved::Variable(of, self.charset.clone())
                 }
                 Target::Session(of) | Target::Global(of) | Target::User(of) => {
                     return Err(format!("a look at {}", clip(&of, 40)));
@@ -168,10 +164,7 @@ impl Variables {
         } else {
             Saved::Literal(literal(words)?)
         };
-        let omitted = match &value {
-            Saved::LeftOut => Some(LeftOut::SqlLogBin),
-            Saved::Variable(..) | Saved::Literal(_) => None,
-        };
+        let omitted = (value == Saved::LeftOut).then_some(LeftOut::SqlLogBin);
         let of_other = |known: &Saved| match (known, &value) {
             (Saved::Variable(one, _), Saved::Variable(other, _)) => one != other,
             (known, value) => known != value,
@@ -189,8 +182,7 @@ impl Variables {
             return Err(format!("SET {}: no dump of tables sets it", clip(name, 40)));
         }
         if words.has("IFNULL") {
-            let saved = words.sign(b'(') && words.sign(b'@');
-            if !saved {
+            if !(words.sign(b'(') && words.sign(b'@')) {
                 return Err("SET to what is no value".to_owned());
             }
             self.restore(name, words)?;
@@ -253,6 +245,10 @@ impl Variables {
     }
 }
 
+fn is_name(shape: Shape) -> bool {
+    matches!(shape, Shape::Word | Shape::Quoted(_))
+}
+
 /// Takes a variable's name, in upper case.
 fn target(words: &mut Cursor) -> Result<Target, String> {
     let global = |scope: &str| ["GLOBAL", "PERSIST", "PERSIST_ONLY"].contains(&scope);
@@ -278,18 +274,13 @@ fn target(words: &mut Cursor) -> Result<Target, String> {
 }
 
 fn user_variable(words: &mut Cursor) -> Result<String, String> {
-    let token = words.peek().ok_or("a variable without a name")?;
-    if !matches!(token.shape, Shape::Word | Shape::Quoted(_)) {
-        return Err("a variable without a name".to_owned());
-    }
-    words.at += 1;
+    let token = words.take(is_name).ok_or("a variable without a name")?;
     plain(&words.sql[token.range.clone()]).map(|name| name.to_ascii_uppercase())
 }
 
 fn literal(words: &mut Cursor) -> Result<String, String> {
     let signed = words.sign(b'-') || words.sign(b'+');
-    let token = words.peek().ok_or("SET without a value")?;
-    words.at += 1;
+    let token = words.take(|_| true).ok_or("SET without a value")?;
     let followed = words.peek().map(|token| token.shape);
     match (token.shape, followed) {
         (_, Some(Shape::Sign(b'(' | b'.'))) => {}
