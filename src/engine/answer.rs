@@ -45,26 +45,27 @@ pub(super) fn find_fault(
 mod tests {
     use super::*;
 
+    const ALL: (u64, u64) = (0, u64::MAX);
+    const ANYTHING: Check =
+        Check { rows: ALL, affected: ALL, content: false, value: None, nulls: false };
+
     fn answer(rows: u64, affected: u64) -> Answer {
         Answer { rows, affected, ..Answer::default() }
     }
 
     #[test]
     fn answers_are_held_against_bounds() {
-        let all = (0, u64::MAX);
-        let anything =
-            Check { rows: all, affected: all, content: false, value: None, nulls: false };
         let wrong = |expected: &Check, answer| find_fault(expected, answer, None, None);
-        let exactly = Check { rows: (1, 1), ..anything };
+        let exactly = Check { rows: (1, 1), ..ANYTHING };
         assert_eq!(wrong(&exactly, answer(1, 0)), None);
         assert_eq!(wrong(&exactly, answer(0, 1)).as_deref(), Some("0 rows instead of 1"));
-        let range = Check { rows: (1, 100), ..anything };
+        let range = Check { rows: (1, 100), ..ANYTHING };
         assert_eq!(wrong(&range, answer(100, 0)), None);
         assert_eq!(wrong(&range, answer(101, 0)).as_deref(), Some("101 rows instead of 1 to 100"));
-        let some = Check { affected: (1, u64::MAX), ..anything };
+        let some = Check { affected: (1, u64::MAX), ..ANYTHING };
         let text = "0 rows affected instead of 1 or more";
         assert_eq!(wrong(&some, answer(9, 0)).as_deref(), Some(text));
-        assert_eq!(wrong(&anything, answer(0, 0)), None);
+        assert_eq!(wrong(&ANYTHING, answer(0, 0)), None);
         let value = Check { value: Some(101), ..exactly };
         let text = "the value is no number instead of 101";
         assert_eq!(wrong(&value, answer(1, 0)).as_deref(), Some(text));
@@ -75,8 +76,7 @@ mod tests {
 
     #[test]
     fn a_content_is_that_of_its_row_or_of_no_row_in_particular() {
-        let all = (0, u64::MAX);
-        let check = Check { rows: all, affected: all, content: true, value: None, nulls: false };
+        let check = Check { content: true, ..ANYTHING };
         let fault = |of: u64| {
             let c = rows::proven(3, of, || 7);
             find_fault(&check, answer(1, 0), None, Some((2, 9, Some(&c[..]))))

@@ -38,9 +38,8 @@ pub(crate) async fn run(
     loop {
         let error = match state.watch(thread.op_timeout(), client.work()).await {
             Ok(Ok(NextStep::End)) => {
-                let closes = thread.job().plan.rules.close_statements;
                 let Client { session, program, .. } = client;
-                return Connection { session, program }.into_goodbyes(closes);
+                return program.close(session, plan.rules.close_statements);
             }
             Ok(Ok(NextStep::Reconnect)) => None,
             Ok(Err(error)) => Some(error),
@@ -343,6 +342,10 @@ impl<'a> Client<'a> {
     async fn finish(&mut self) -> Result<NextStep, OpError> {
         let Client { thread, state, .. } = *self;
         state.ended_by_script.set(self.program.has_ended());
+        if self.rules().at_end == AtEnd::Drain {
+            // sysbench's time has what a script does at its end.
+            state.ended.set(Some(thread.now()));
+        }
         let mut context = OpContext { thread, state, session: &mut self.session };
         self.program.finish(&mut context).await?;
         Ok(NextStep::End)
@@ -432,9 +435,7 @@ impl<'a> Client<'a> {
             return Attempt::Resumes(error);
         }
         let is_ignored = error.code().is_some_and(|code| ignored.has(code));
-        // Without a time, it would go on for ever.
-        let endless = thread.ends_by_ops() && now - began > limits::SILENCE.as_nanos() as Ns;
-        if !is_ignored || endless || !self.session.is_usable() {
+        if !is_ignored || thread.is_endless(began, now) || !self.session.is_usable() {
             return Attempt::Over(Err(error));
         }
         thread.count(now, |events| events.ignored += 1);

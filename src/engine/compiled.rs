@@ -417,13 +417,11 @@ impl CompiledProgram {
     ) -> Result<Answer, OpError> {
         let job = op.job();
         let statement = &job.statements[index];
-        let pieces: Vec<String> =
-            statement.pieces.iter().map(|piece| job.with_table(piece, table)).collect();
         let kept = statement.keeps_values;
         let values = if kept { &self.generator.previous } else { &self.values };
         let sql = op.session.text();
         sql.extend_from_slice(before);
-        literals_into(sql, &pieces, values);
+        literals_into(sql, &job.pieces(statement, table), values);
         sql.extend_from_slice(after);
         let sent = op.session.query(Want::First).await;
         sent.map_err(|failure| {
@@ -486,10 +484,8 @@ async fn prepare(job: &Job, client: u32, session: &mut LeanSession) -> Result<Ha
     let mut handles = Vec::new();
     for table in job.tables_of(client) {
         for sql in job.prepared.iter().map(|sql| job.with_table(sql, table)) {
-            match session.prepare(&sql).await {
-                Ok(handle) => handles.push(handle),
-                Err(failure) => return Err((sql, failure)),
-            }
+            let prepared = session.prepare(&sql).await;
+            handles.push(prepared.map_err(|failure| (sql, failure))?);
         }
     }
     let mut control = Vec::new();

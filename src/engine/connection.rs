@@ -23,12 +23,6 @@ pub(crate) struct Connection {
     pub program: Program,
 }
 
-impl Connection {
-    pub(crate) fn into_goodbyes(self, closes_statements: bool) -> Vec<Goodbye> {
-        self.program.close(self.session, closes_statements)
-    }
-}
-
 pub(crate) async fn open(
     setup: &StepSetup,
     inbox: &Inbox,

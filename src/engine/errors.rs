@@ -189,15 +189,12 @@ struct ErrorCounts(Vec<ErrorCount>);
 
 impl ErrorCounts {
     fn add(&mut self, new: ErrorCount) {
-        let same = |old: &&mut ErrorCount| old.code == new.code && old.class == new.class;
-        if let Some(old) = self.0.iter_mut().find(same) {
-            old.count = old.count.saturating_add(new.count);
-        } else if self.0.len() < KINDS_MAX {
-            self.0.push(new);
-        } else {
-            // More codes than there are: they count with the last.
-            let last = &mut self.0[KINDS_MAX - 1];
-            last.count = last.count.saturating_add(new.count);
+        let same = self.0.iter().position(|old| old.code == new.code && old.class == new.class);
+        // More codes than there are: they count with the last.
+        let last = (self.0.len() >= KINDS_MAX).then_some(KINDS_MAX - 1);
+        match same.or(last) {
+            Some(at) => self.0[at].count = self.0[at].count.saturating_add(new.count),
+            None => self.0.push(new),
         }
     }
 
@@ -283,14 +280,7 @@ impl Failures {
 pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_in: bool) -> Error {
     let hints: Vec<&str> = match error {
         OpError::Failure(Failure::Lost(loss), _) => vec![loss.hint(), RECONNECT],
-        OpError::Wrong(_) if built_in => {
-            vec!["the tables are not what this workload needs; loadgen prepare makes them"]
-        }
-        OpError::Wrong(_) => {
-            vec![
-                "the tables do not hold what the workload's `expect` says: one of both must change",
-            ]
-        }
+        OpError::Wrong(_) => vec![if built_in { OTHER_TABLES } else { OTHER_ROWS }],
         OpError::Script(..) => Vec::new(),
         OpError::Timeout(_) | OpError::Unanswered | OpError::LeftOpen(_) => {
             vec!["--on-error reconnect drops the connection and goes on with another one"]
@@ -309,10 +299,13 @@ pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_i
             hint(*code, message, tried).into_iter().chain(goes_on).collect()
         }
     };
-    let failed = Error::failed(format!("client {client}: {error}"));
-    failed.add_hints(hints)
+    Error::failed(format!("client {client}: {error}")).add_hints(hints)
 }
 
+const OTHER_TABLES: &str =
+    "the tables are not what this workload needs; loadgen prepare makes them";
+const OTHER_ROWS: &str =
+    "the tables do not hold what the workload's `expect` says: one of both must change";
 const RECONNECT: &str = "--on-error reconnect opens lost connections again and goes on";
 
 /// A shorter time without success is no outage, whatever failed in it.

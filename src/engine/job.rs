@@ -127,15 +127,6 @@ pub(crate) enum Source {
     Sum(usize, u64, Form),
 }
 
-impl Source {
-    /// Doubles the backslashes of a text, as those of a script's are: in a literal they are escapes.
-    fn become_literal(&mut self) {
-        if let Source::Text(text) = self {
-            *text = text.replace('\\', r"\\");
-        }
-    }
-}
-
 /// The type of a number: MySQL 8.0 would prepare a statement again for another type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -303,9 +294,10 @@ impl Job {
         };
         let text = bulk.is_some() || self.plan.statements == StatementMode::Text;
         let mut sources = self.sources(params, options);
-        if text {
-            for (_, source) in &mut sources {
-                source.become_literal();
+        for (_, source) in sources.iter_mut().filter(|_| text) {
+            // In a literal backslashes are escapes. Those of a script's text are doubled, too.
+            if let Source::Text(text) = source {
+                *text = text.replace('\\', r"\\");
             }
         }
         CompiledStatement {
@@ -520,8 +512,12 @@ impl Job {
     }
 
     fn text_pieces(&self, table: u32) -> Vec<Vec<String>> {
-        let piece = |p: &String| self.with_table(p, table);
-        self.statements.iter().map(|s| s.pieces.iter().map(piece).collect()).collect()
+        self.statements.iter().map(|statement| self.pieces(statement, table)).collect()
+    }
+
+    /// Returns the SQL around the parameters of a statement, with a table's name.
+    pub(crate) fn pieces(&self, statement: &CompiledStatement, table: u32) -> Vec<String> {
+        statement.pieces.iter().map(|piece| self.with_table(piece, table)).collect()
     }
 
     /// SQL with the name of a table (from 0). Names that loadgen gives need no quotes.
@@ -652,13 +648,11 @@ impl Generator {
             Source::Number(n) => return drawn.set(at, Value::Int(*n)),
             Source::Previous(of) => return drawn.copy(at, &self.previous, *of),
         };
-        drawn.set(
-            at,
-            match form {
-                Form::Signed => Value::Int(i64::try_from(id).unwrap_or(i64::MAX)),
-                Form::Unsigned => Value::UInt(id),
-            },
-        );
+        let value = match form {
+            Form::Signed => Value::Int(i64::try_from(id).unwrap_or(i64::MAX)),
+            Form::Unsigned => Value::UInt(id),
+        };
+        drawn.set(at, value);
     }
 
     /// Writes as many rows as fit behind `head`, one at least. Returns the sum of the `k` that it inserts.

@@ -250,18 +250,6 @@ impl Queue {
     fn is_done(&self) -> bool {
         self.next == NEVER && self.later.is_none()
     }
-
-    /// Skips a part of the arrivals between the next one and this instant, where they are very many; returns how many.
-    fn skip(&mut self, until: Ns) -> u64 {
-        let due = (until.saturating_sub(self.next) as f64 / self.arrivals.gap) as u64;
-        let due = self.arrivals.left.map_or(due, |left| left.min(due));
-        if due <= DRAWN_MAX {
-            return 0;
-        }
-        let skipped = due / (DRAWN_MAX / 10);
-        self.arrivals.skip(skipped);
-        skipped
-    }
 }
 
 impl Queues {
@@ -386,7 +374,8 @@ impl Queues {
         }
     }
 
-    /// Skips a part of a queue's arrivals, all of the phase of the next one.
+    /// Skips a part of a queue's arrivals before the end, all of the phase of the next one, where they are very many;
+    /// returns how many.
     fn skip(&mut self, at: usize, end: Ns) -> u64 {
         let queue = &mut self.all[at];
         let until = match queue.later {
@@ -394,7 +383,12 @@ impl Queues {
             Some(_) => self.window.start.min(end),
             None => end,
         };
-        queue.skip(until)
+        let arrivals = &mut queue.arrivals;
+        let due = (until.saturating_sub(queue.next) as f64 / arrivals.gap) as u64;
+        let due = arrivals.left.map_or(due, |left| left.min(due));
+        let skipped = if due > DRAWN_MAX { due / (DRAWN_MAX / 10) } else { 0 };
+        arrivals.skip(skipped);
+        skipped
     }
 
     /// Takes the next arrival of a queue, with those that were skipped behind it.
@@ -450,15 +444,12 @@ impl Queues {
 
     /// Sets when an idle client of a queue must wake: for its next arrival, or to see that it is over.
     fn rekey(&mut self, at: usize) {
-        let queue = &self.all[at];
-        self.set_key(
-            at,
-            match queue {
-                queue if queue.idle.is_empty() => NEVER,
-                queue if queue.is_done() => 0,
-                queue => queue.next.min(self.window.end),
-            },
-        );
+        let key = match &self.all[at] {
+            queue if queue.idle.is_empty() => NEVER,
+            queue if queue.is_done() => 0,
+            queue => queue.next.min(self.window.end),
+        };
+        self.set_key(at, key);
     }
 
     fn set_key(&mut self, at: usize, key: Ns) {
@@ -480,7 +471,7 @@ mod tests {
 
     use crate::engine::job::tests::{TABLES, a_plan, job_of};
     use crate::mysql::Tables;
-    use crate::observe::{Phases, RecordedInterval, Times};
+    use crate::observe::{Phases, Times};
     use crate::plan::{self, Spread, StopAt};
 
     // The queues on a simulated clock: what every arrival experiences is then exact.
@@ -681,16 +672,15 @@ mod tests {
         assert_eq!(cut.served.len(), 50, "nothing is issued after an early end");
     }
 
-    /// A recorder of one interval, and the response times that it has recorded at its end.
-    fn recorder() -> (Recorder, Rc<RefCell<Times>>) {
-        let seen = Rc::new(RefCell::new(Times::new()));
-        let sink = Rc::clone(&seen);
-        let take = move |interval: RecordedInterval| {
-            interval.paced.iter().for_each(|paced| sink.borrow_mut().merge(&paced.response));
-        };
+    /// Abandons the arrivals that wait; returns their ages.
+    fn abandon(queues: &mut Queues, now: Ns, given_up: bool) -> Times {
         let phases =
             Phases { window_start: 0, window_end: NEVER, by_issue: false, interval: NEVER };
-        (Recorder::new(phases, 0, Box::new(take)), seen)
+        let (mut recorder, seen) = Recorder::listing(phases, 0);
+        queues.abandon(now, &mut recorder, given_up);
+        recorder.finish(now + 1);
+        let paced = *seen.take().remove(0).paced.expect("arrivals");
+        paced.response
     }
 
     #[test]
@@ -699,12 +689,9 @@ mod tests {
         let (end, all) = (1000 * S, 10_000_000_000);
         let job = job(1, 1, Spread::Random, 1e7, plan::Arrival::Uniform);
         let mut queues = simulation(&job, 1, open(end)).queues;
-        let (mut recorder, seen) = recorder();
-        queues.abandon(end, &mut recorder, true);
-        recorder.finish(end + 1);
+        let ages = abandon(&mut queues, end, true);
         let counts = queues.counts;
         assert_eq!((counts.intended, counts.backlog, counts.unissued), (all, all, all));
-        let ages = seen.borrow();
         assert_eq!((ages.count(), ages.max_us()), (all, Some(1e9)));
         let mean_s = ages.sum_ns() as f64 / all as f64 / 1e9;
         assert!((mean_s / 500.0 - 1.0).abs() < 1e-4, "{mean_s}");
@@ -748,13 +735,10 @@ mod tests {
         let mut simulation = simulation(&job, 1, window.for_arrivals());
         let ended = simulation.run(100 * S, |now| now + 10 * MS, |_, _| {});
         assert_eq!((simulation.served.len(), ended), (100, S));
-        let (mut recorder, seen) = recorder();
-        simulation.queues.abandon(ended, &mut recorder, false);
-        recorder.finish(ended + 1);
+        let ages = abandon(&mut simulation.queues, ended, false);
         let counts = simulation.queues.counts;
         assert_eq!((counts.intended, counts.backlog, counts.unissued), (1000, 900, 0));
         // At their age: that of the first is 900 ms.
-        let ages = seen.borrow();
         assert_eq!((ages.count(), ages.max_us()), (900, Some(900_000.0)));
     }
 

@@ -1,29 +1,16 @@
 //! The program of a client: what one operation does, over one session. The loop around it
 //! (`client.rs`) paces, records and reconnects, and knows no program.
 
-use std::sync::Arc;
-
 use super::compiled::CompiledProgram;
 use super::errors::{OpError, OpenError};
 use super::job::Job;
 use super::operation::{OpContext, OpDone};
 #[cfg(feature = "lua")]
-use super::script::ScriptProgram;
+pub(super) use super::script::{ScriptProgram, ThreadPrograms};
 use super::setup::StepSetup;
-#[cfg(feature = "lua")]
-use super::setup::ThreadEvent;
-#[cfg(feature = "lua")]
-use super::sleeps::Sleeps;
 use super::state::SleepsEnd;
-use crate::error;
-#[cfg(feature = "lua")]
-use crate::lua::Vm;
 use crate::mysql::Failure;
 use crate::mysql::wire::{Inbox, LeanSession};
-#[cfg(feature = "lua")]
-use crate::plan::{Script, ScriptLine, ScriptValue};
-#[cfg(feature = "lua")]
-use crate::workload::seed_of;
 
 /// Matched once an operation.
 #[cfg_attr(
@@ -42,42 +29,15 @@ pub(crate) struct Goodbye {
     pub statements: Vec<u32>,
 }
 
-/// The parts that the programs of a thread share: the VM of a script, and its timers.
+#[cfg(not(feature = "lua"))]
 #[derive(Clone)]
-pub(crate) struct ThreadPrograms {
-    #[cfg(feature = "lua")]
-    vm: Option<Vm>,
-    #[cfg(feature = "lua")]
-    sleeps: std::rc::Rc<Sleeps>,
-}
+pub(crate) struct ThreadPrograms;
 
+#[cfg(not(feature = "lua"))]
 impl ThreadPrograms {
-    #[cfg(feature = "lua")]
-    pub(super) fn new(setup: &Arc<StepSetup>, thread: usize) -> error::Result<ThreadPrograms> {
-        let job = &setup.job;
-        let make = |script: &Arc<Script>| {
-            let (setup, names) = (Arc::clone(setup), Arc::clone(&setup.names));
-            let seed = seed_of(&job.seed_parts(0, true));
-            let take = move |line| match (&setup.script_log, line) {
-                (Some(log), line) => log(line),
-                (None, ScriptLine::Fatal(text) | ScriptLine::Alert(text)) => {
-                    setup.tell(thread, ThreadEvent::Said(text));
-                }
-                (None, ScriptLine::Driver) => {}
-            };
-            let mut script = Script::clone(script);
-            // Each step of a sweep has its own.
-            script.set_option("threads", ScriptValue::Number(job.step.clients.into()));
-            Vm::of_step(&Arc::new(script), seed, Box::new(take), names)
-        };
-        let vm = job.plan.script.as_ref().map(make).transpose()?;
-        Ok(ThreadPrograms { vm, sleeps: std::rc::Rc::default() })
-    }
-
-    #[cfg(not(feature = "lua"))]
-    pub(super) fn new(setup: &Arc<StepSetup>, _: usize) -> error::Result<ThreadPrograms> {
+    pub(super) fn new(setup: &StepSetup, _: usize) -> crate::error::Result<ThreadPrograms> {
         assert!(setup.job.plan.script.is_none(), "no script gets here without Lua");
-        Ok(ThreadPrograms {})
+        Ok(ThreadPrograms)
     }
 }
 

@@ -12,7 +12,7 @@ use super::setup::ThreadEvent;
 use super::sleeps::Sleeps;
 use super::state::{ClientState, SleepsEnd, ThreadState};
 use crate::lua::{Argument, Reply, Request};
-use crate::mysql::wire::{Inbox, KeptResult, LeanSession, Params, Value, Want};
+use crate::mysql::wire::{Answer, Inbox, KeptResult, LeanSession, Params, Value, Want};
 use crate::mysql::{Failure, ServerLink, class, connect_error};
 use crate::observe::Ns;
 use crate::plan::{Ignored, limits};
@@ -112,19 +112,14 @@ fn refused(code: u16, text: &str) -> Reply {
 }
 
 fn failed(failure: Failure, gone: bool, listed: bool) -> Reply {
-    match failure {
+    let (code, text) = match failure {
         Failure::Server { code, sqlstate, message } => {
-            Reply::Failed { code, state: sqlstate, text: message, listed }
+            return Reply::Failed { code, state: sqlstate, text: message, listed };
         }
-        Failure::Lost(_) => {
-            let (code, text) = if gone {
-                (GONE, "Server has gone away")
-            } else {
-                (LOST, "Lost connection to server during query")
-            };
-            Reply::Failed { code, state: "HY000".to_owned(), text: text.to_owned(), listed }
-        }
-    }
+        Failure::Lost(_) if gone => (GONE, "Server has gone away"),
+        Failure::Lost(_) => (LOST, "Lost connection to server during query"),
+    };
+    Reply::Failed { code, state: "HY000".to_owned(), text: text.to_owned(), listed }
 }
 
 fn closed() -> Reply {
@@ -214,7 +209,7 @@ impl Connections {
     /// Does a request to the server, or waits.
     pub(crate) async fn perform(&mut self, server: &Server<'_>, request: Request) -> Reply {
         match request {
-            Request::Connect => Box::pin(self.connect(server)).await,
+            Request::Connect => return Box::pin(self.connect(server)).await,
             Request::Query(at, sql) => {
                 let Some(session) = self.session(at) else { return closed() };
                 let gone = !session.is_usable();
@@ -223,46 +218,30 @@ impl Connections {
                 drop(sql);
                 let begun = server.now();
                 let sent = session.query(Want::Rows).await;
-                let sent = sent.map(|answer| (answer.rows, answer.affected));
-                self.answer(server, (at, gone), begun, sent).await
+                return self.answer(server, (at, gone), begun, sent).await;
             }
-            Request::Prepare(at, sql) => self.prepare(server, at, &sql).await,
+            Request::Prepare(at, sql) => return self.prepare(server, at, &sql).await,
             Request::Execute(at, number, arguments) => {
-                self.execute(server, (at, number), arguments).await
+                return self.execute(server, (at, number), arguments).await;
             }
             Request::Close(at, number) => self.close(at, number).await,
-            Request::Fetch(at) => self.fetch(at),
-            Request::Free(at) if self.session(at).is_none() => closed(),
-            Request::Free(at) => {
-                self.free(at);
-                Reply::Nothing
-            }
-            Request::Disconnect(at) => {
-                self.disconnect(server, at).await;
-                Reply::Nothing
-            }
+            Request::Fetch(at) => return self.fetch(at),
+            Request::Free(at) if self.session(at).is_none() => return closed(),
+            Request::Free(at) => self.free(at),
+            Request::Disconnect(at) => self.disconnect(server, at).await,
             Request::Forget(at) => {
                 self.disconnect(server, at).await;
                 self.opened.get_mut(at).into_iter().for_each(|place| *place = None);
-                Reply::Nothing
             }
-            Request::Reconnect(at) => {
-                Box::pin(self.reopen(server, at)).await;
-                Reply::Nothing
-            }
-            Request::Sleep(time) => {
-                server.sleep(time).await;
-                Reply::Nothing
-            }
-            Request::Count(kind) => {
-                self.count(kind);
-                Reply::Nothing
-            }
-            Request::HasMore(at) => Reply::Switch(self.next_result(at).is_some()),
-            Request::Further(at) => self.go_on(at),
-            Request::Next { .. } => Reply::Switch(false),
-            Request::Start | Request::Stop | Request::Restart(_) => Reply::Nothing,
+            Request::Reconnect(at) => Box::pin(self.reopen(server, at)).await,
+            Request::Sleep(time) => server.sleep(time).await,
+            Request::Count(kind) => self.count(kind),
+            Request::HasMore(at) => return Reply::Switch(self.next_result(at).is_some()),
+            Request::Further(at) => return self.go_on(at),
+            Request::Next { .. } => return Reply::Switch(false),
+            Request::Start | Request::Stop | Request::Restart(_) => {}
         }
+        Reply::Nothing
     }
 
     /// Counts one more of a kind, in the order of sysbench's counters.
@@ -333,19 +312,15 @@ impl Connections {
         let gone = !session.is_usable();
         let text = server.text_statements;
         let prepared = if text { Ok(None) } else { session.prepare(sql).await.map(Some) };
-        let statement = match prepared {
-            Ok(Some(handle)) => {
-                let parameters = usize::from(session.answer().parameters);
-                let (handle, pieces) = (Some(handle), Vec::new());
-                Prepared { connection: at, handle, parameters, pieces, lost: false }
-            }
+        let (handle, parameters, pieces) = match prepared {
+            Ok(Some(handle)) => (Some(handle), session.answer().parameters.into(), Vec::new()),
             Ok(None) | Err(Failure::Server { code: UNPREPARABLE, .. }) => {
                 let pieces = pieces_of(sql);
-                let parameters = pieces.len() - 1;
-                Prepared { connection: at, handle: None, parameters, pieces, lost: false }
+                (None, pieces.len() - 1, pieces)
             }
             Err(failure) => return failed(failure, gone, false),
         };
+        let statement = Prepared { connection: at, handle, parameters, pieces, lost: false };
         Reply::Number(place(&mut self.statements, statement))
     }
 
@@ -353,7 +328,7 @@ impl Connections {
         &mut self,
         server: &Server<'_>,
         (at, number): (usize, usize),
-        arguments: Vec<(u8, Argument)>,
+        arguments: Vec<Argument>,
     ) -> Reply {
         let Connections { opened, statements, params, .. } = self;
         let known = statements.get(number).and_then(Option::as_ref).filter(|known| !known.lost);
@@ -383,11 +358,10 @@ impl Connections {
             literals_into(session.text(), &statement.pieces, params);
             session.query(Want::Rows).await
         };
-        let sent = sent.map(|answer| (answer.rows, answer.affected));
         self.answer(server, (at, gone), begun, sent).await
     }
 
-    async fn close(&mut self, at: usize, number: usize) -> Reply {
+    async fn close(&mut self, at: usize, number: usize) {
         let known = self.statements.get_mut(number);
         let statement = known.and_then(|known| known.take_if(|known| known.connection == at));
         if let Some(Prepared { handle: Some(handle), lost: false, .. }) = statement
@@ -396,7 +370,6 @@ impl Connections {
             // Nothing answers it: a lost connection shows at the next request.
             let _ = session.close_statement(handle).await;
         }
-        Reply::Nothing
     }
 
     fn fetch(&mut self, at: usize) -> Reply {
@@ -454,10 +427,10 @@ impl Connections {
         server: &Server<'_>,
         (at, gone): (usize, bool),
         begun: Ns,
-        sent: Result<(u64, u64), Failure>,
+        sent: Result<Answer, Failure>,
     ) -> Reply {
         match sent {
-            Ok((rows, affected)) => {
+            Ok(Answer { rows, affected, .. }) => {
                 let first = self.session(at).and_then(|session| session.answer().result(0));
                 let columns = first.map_or(0, |first| first.columns);
                 server.time_statement(kind_of(columns, affected), begun);
@@ -534,23 +507,12 @@ fn pieces_of(sql: &[u8]) -> Vec<Vec<u8>> {
     pieces(&ascii).into_iter().map(piece).collect()
 }
 
-/// Sets a value as its parameter was bound; text has its backslashes doubled where it becomes a literal. Returns
-/// whether there is room for it.
-fn set_value(
-    params: &mut Params,
-    at: usize,
-    (kind, value): &(u8, Argument),
-    literal: bool,
-) -> bool {
+/// Sets a value; text has its backslashes doubled where it becomes a literal. Returns whether there is room for it.
+fn set_value(params: &mut Params, at: usize, value: &Argument, literal: bool) -> bool {
     match value {
-        Argument::Number(number) if *kind == b'i' => params.set(at, Value::Int(*number as i64)),
-        // More digits than a number of Lua holds.
-        Argument::Text(digits) if *kind == b'i' => {
-            if let Some(number) = str::from_utf8(digits).ok().and_then(|text| text.parse().ok()) {
-                params.set(at, Value::Int(number));
-            }
-        }
-        Argument::Number(number) => params.set(at, Value::Double(number.to_bits())),
+        Argument::Null => {}
+        Argument::Int(number) => params.set(at, Value::Int(*number)),
+        Argument::Double(number) => params.set(at, Value::Double(number.to_bits())),
         Argument::Text(text) => {
             if !params.has_room(text.len()) {
                 return false;
@@ -564,7 +526,6 @@ fn set_value(
                 }
             });
         }
-        Argument::Null => {}
     }
     true
 }

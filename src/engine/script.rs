@@ -3,20 +3,21 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::errors::{ClientAction, OpError, OpenError, ScriptPart};
 use super::operation::{OpContext, OpDone};
 use super::requests::{AnswersSeen, Connections, Server};
-use super::setup::StepSetup;
+use super::setup::{StepSetup, ThreadEvent};
 use super::sleeps::Sleeps;
 use super::state::SleepsEnd;
 use crate::error::{self, Error};
 use crate::lua::{Entry, Reply, Request, State, Turn, Vm, say_line, share_unique};
 use crate::mysql::wire::{Inbox, LeanSession};
 use crate::mysql::{Failure, ServerLink};
-use crate::observe::Ns;
-use crate::plan::{Ignored, Plan, limits};
+use crate::plan::{Ignored, Plan, Script, ScriptLine, ScriptValue};
 use crate::stop::within;
+use crate::workload::seed_of;
 
 /// No script's error is ignored where the policy decides.
 static NONE: Ignored = Ignored::Codes(Vec::new());
@@ -24,6 +25,36 @@ static NONE: Ignored = Ignored::Codes(Vec::new());
 const REPLIES: u32 = 64;
 /// Errors without a wait after which `thread_done` is cut off.
 const LATE_ERRORS: u32 = 1000;
+
+/// The parts that the programs of a thread share: the VM of a script, and its timers.
+#[derive(Clone)]
+pub(crate) struct ThreadPrograms {
+    pub vm: Option<Vm>,
+    pub sleeps: Rc<Sleeps>,
+}
+
+impl ThreadPrograms {
+    pub(super) fn new(setup: &Arc<StepSetup>, thread: usize) -> error::Result<ThreadPrograms> {
+        let job = &setup.job;
+        let make = |script: &Arc<Script>| {
+            let (setup, names) = (Arc::clone(setup), Arc::clone(&setup.names));
+            let seed = seed_of(&job.seed_parts(0, true));
+            let take = move |line| match (&setup.script_log, line) {
+                (Some(log), line) => log(line),
+                (None, ScriptLine::Fatal(text) | ScriptLine::Alert(text)) => {
+                    setup.tell(thread, ThreadEvent::Said(text));
+                }
+                (None, ScriptLine::Driver) => {}
+            };
+            let mut script = Script::clone(script);
+            // Each step of a sweep has its own.
+            script.set_option("threads", ScriptValue::Number(job.step.clients.into()));
+            Vm::of_step(&Arc::new(script), seed, Box::new(take), names)
+        };
+        let vm = job.plan.script.as_ref().map(make).transpose()?;
+        Ok(ThreadPrograms { vm, sleeps: Rc::default() })
+    }
+}
 
 pub(crate) struct ScriptProgram {
     state: State,
@@ -64,12 +95,9 @@ pub(crate) async fn drive(
         let turn = state.resume(reply);
         server.client.iter().for_each(|(_, client)| client.name.set(state.transaction));
         let request = match turn {
-            Turn::Request(
-                request @ (Request::Next { .. }
-                | Request::Start
-                | Request::Stop
-                | Request::Restart(_)),
-            ) => return Turn::Request(request),
+            turn @ Turn::Request(
+                Request::Next { .. } | Request::Start | Request::Stop | Request::Restart(_),
+            ) => return turn,
             Turn::Request(request) => request,
             turn => return turn,
         };
@@ -250,7 +278,7 @@ impl ScriptProgram {
         (self.waited, self.counts) = (false, false);
         self.connections.failure = None;
         op.issue();
-        let mut reply = self.first_reply();
+        let mut reply = self.first_reply(true);
         loop {
             match self.go_on(op, reply, (false, SleepsEnd::ByThemselves)).await {
                 Turn::Request(Request::Start) => {
@@ -293,10 +321,10 @@ impl ScriptProgram {
         op.state.name.set(None);
     }
 
-    /// Takes what the coroutine waits for; it waits for nothing while a request is out.
-    fn first_reply(&mut self) -> Reply {
+    /// Takes what the coroutine waits for, and whether an event follows; it waits for nothing while a request is out.
+    fn first_reply(&mut self, follows: bool) -> Reply {
         match std::mem::replace(&mut self.next, WaitsFor::Nothing) {
-            WaitsFor::Event => Reply::Switch(true),
+            WaitsFor::Event => Reply::Switch(follows),
             WaitsFor::Timer | WaitsFor::Nothing => Reply::Nothing,
         }
     }
@@ -317,7 +345,7 @@ impl ScriptProgram {
             self.ended = true;
             return Some(Ok(OpDone::default()));
         }
-        let endless = thread.ends_by_ops() && now - began > limits::SILENCE.as_nanos() as Ns;
+        let endless = thread.is_endless(began, now);
         let error = OpError::Script(ScriptPart::Run, words);
         if !endless && !op.rules().count_answers {
             // Else it is counted where it is answered.
@@ -334,7 +362,7 @@ impl ScriptProgram {
         sleeps_end: SleepsEnd,
     ) -> Result<(), OpError> {
         self.forget_name(op);
-        let reply = self.first_reply();
+        let reply = self.first_reply(true);
         let turn = self.go_on(op, reply, (false, sleeps_end)).await;
         self.count(op);
         match turn {
@@ -400,11 +428,10 @@ impl ScriptProgram {
 
     /// Lets the script leave its loop, and runs `thread_done`.
     pub(super) async fn finish(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
-        let mut reply = match std::mem::replace(&mut self.next, WaitsFor::Nothing) {
-            WaitsFor::Nothing => return Ok(()),
-            WaitsFor::Event => Reply::Switch(false),
-            WaitsFor::Timer => Reply::Nothing,
-        };
+        if self.next == WaitsFor::Nothing {
+            return Ok(());
+        }
+        let mut reply = self.first_reply(false);
         self.forget_name(op);
         loop {
             match self.go_on(op, reply, (true, SleepsEnd::ByThemselves)).await {

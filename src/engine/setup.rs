@@ -128,6 +128,16 @@ pub struct QueueLength {
     pub busy: u64,
 }
 
+impl QueueLength {
+    pub(super) fn sum(all: &[QueueLength]) -> QueueLength {
+        let mut sum = QueueLength::default();
+        for queue in all {
+            add!(sum, queue; waiting, busy);
+        }
+        sum
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ThreadCounts {
     pub ops_by_client: Vec<u64>,
@@ -137,6 +147,7 @@ pub(crate) struct ThreadCounts {
     pub ledger: Vec<LedgerEntry>,
     pub failures: Failures,
     pub usage: Vec<ThreadUsage>,
+    /// The end of the last op, or of all that followed it.
     pub ended: Ns,
     /// The script has ended all its clients: none of them waits for the window's end.
     pub ended_by_script: bool,
@@ -220,9 +231,6 @@ pub(crate) async fn tick<T>(window: watch::Sender<StepWindow>) -> T {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
     use super::super::errors::{ClientAction, Event, add_error};
     use super::super::self_watch::SelfWatch;
     use super::*;
@@ -241,9 +249,7 @@ mod tests {
     fn interval() -> RecordedInterval {
         let phases =
             Phases { window_start: 0, window_end: Ns::MAX, by_issue: false, interval: Ns::MAX };
-        let intervals = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&intervals);
-        let mut recorder = Recorder::new(phases, 2, Box::new(move |i| sink.borrow_mut().push(i)));
+        let (mut recorder, intervals) = Recorder::listing(phases, 2);
         recorder.count_events(3);
         for name in ["payment", "new order"] {
             recorder.names.number(name.as_bytes()).expect("a name");

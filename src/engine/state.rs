@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::alarm::Pauses;
+use super::alarm::{NEVER, Pauses};
 use super::errors::{Event, Events, Failures, OpError, Pending, add_error};
 use super::job::{Job, TableShare};
 use super::op_share::OpShare;
@@ -77,6 +77,8 @@ pub(crate) struct ClientState {
     /// The start of the log-in under way that follows so many ops.
     pub login: Cell<Option<Ns>>,
     pub ended_by_script: Cell<bool>,
+    /// The end of its last op, where the window has nothing of what follows.
+    pub ended: Cell<Option<Ns>>,
     given_up: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -154,12 +156,19 @@ impl ThreadState {
         self.give_up(now);
         self.report(now, self.pacing.as_ref().map(|pacing| self.queue(pacing, now)));
         self.sample(now);
-        self.recorder.borrow_mut().roll(now);
+        self.recorder.borrow_mut().roll(self.ended().unwrap_or(now));
     }
 
-    /// Returns whether nothing but the number of its ops ends the step.
-    pub(super) fn ends_by_ops(&self) -> bool {
-        self.job().plan.stop.time().is_none_or(|time| time >= limits::PHASE_MAX)
+    /// Returns the end of the last op of all; None while a client has more of them.
+    fn ended(&self) -> Option<Ns> {
+        let ends = self.clients.iter().map(|client| client.ended.get());
+        ends.max_by_key(|end| end.unwrap_or(NEVER)).flatten()
+    }
+
+    /// Returns whether an op would begin again for ever: nothing but the number of ops ends the step.
+    pub(super) fn is_endless(&self, began: Ns, now: Ns) -> bool {
+        let ends = self.job().plan.stop.time().is_some_and(|time| time < limits::PHASE_MAX);
+        !ends && now - began > limits::SILENCE.as_nanos() as Ns
     }
 
     /// Returns the instant from which no op goes on that met an error.
@@ -340,8 +349,7 @@ impl ThreadState {
     }
 
     /// Abandons at the end of the drain what is in flight or waits: the connections went with the tasks.
-    fn abandon(&self) {
-        let now = self.now();
+    fn abandon(&self, now: Ns) {
         for client in &self.clients {
             if let Some(issued) = client.issued.get() {
                 self.failed(client, issued, now, &OpError::Unanswered);
@@ -355,7 +363,8 @@ impl ThreadState {
     }
 
     pub(crate) fn into_counts(self) -> ThreadCounts {
-        self.abandon();
+        let ended = self.ended().unwrap_or_else(|| self.now());
+        self.abandon(ended);
         self.report(Ns::MAX, None);
         let mut by_address = vec![DealtCounts::default(); self.setup.link.addresses()];
         for client in &self.clients {
@@ -363,7 +372,6 @@ impl ThreadState {
             let (ops, errors) = (client.ops.get(), client.errors.get());
             dealt.add(&DealtCounts { clients: 1, ops, errors });
         }
-        let ended = self.now();
         self.recorder.into_inner().finish(ended);
         ThreadCounts {
             ops_by_client: self.clients.iter().map(|client| client.ops.get()).collect(),

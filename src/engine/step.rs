@@ -36,7 +36,7 @@ use crate::plan::{Plan, Spread, limits};
 use crate::progress::Progress;
 use crate::stop::{locked, or_stop, within};
 use crate::summary::{Outcome, SettingChange, in_queues};
-use crate::terms::{add, counted, joined};
+use crate::terms::{counted, joined};
 
 /// The longest interval between two reports of a thread, for the live line and the watch over silence.
 const LOOK: Duration = Duration::from_secs(1);
@@ -637,7 +637,8 @@ impl<'a> Running<'a> {
         self.groups[usize::from(group)].outages.report(thread, (until, ops), seen, end);
         let Some(queue) = queue.filter(|_| group == MEASURED) else { return };
         self.seen.queues[thread] = queue;
-        if self.context.plan.rules.queue_max.is_some_and(|max| queue.waiting > max) {
+        let waiting = QueueLength::sum(&self.seen.queues).waiting;
+        if self.context.plan.rules.queue_max.is_some_and(|max| waiting > max) {
             self.tell_end(&EndReason::Queue);
             let text = "more arrivals wait than the queue holds";
             self.end_early(Outcome::Aborted, Error::failed(text));
@@ -657,10 +658,7 @@ impl<'a> Running<'a> {
             }
             return;
         }
-        let mut queue = QueueLength::default();
-        for of in &self.seen.queues {
-            add!(queue, of; waiting, busy);
-        }
+        let queue = QueueLength::sum(&self.seen.queues);
         for interval in intervals {
             observer.interval(interval, queue);
         }

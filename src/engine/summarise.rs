@@ -283,7 +283,7 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
     ];
     let mut found: Vec<Finding> = all.into_iter().flatten().collect();
     found.extend(changed_after(readings.changed.as_deref()));
-    found.extend(of_pacing(&run.counted, &run.counts, (plan, step), OF_MEASURED));
+    found.extend(of_pacing(&run.counted, &run.counts, (plan, step), None));
     found.extend(run.groups.iter().flat_map(findings_of_group));
     // The cost of an op on the server's host is known from its first reading on.
     let first_s = readings.probed.as_ref().map(|probed| probed.first_s);
@@ -293,14 +293,11 @@ pub(crate) fn findings(run: &MeasuredStep, plan: &Plan, step: &Step) -> Vec<Find
     found
 }
 
-/// Stands for the measured clients in findings that may be of a group beside.
-const OF_MEASURED: Option<String> = None;
-
 fn findings_of_group(group: &MeasuredGroup) -> Vec<Finding> {
     let MeasuredGroup { counted, counts, plan, step, outages, .. } = group;
-    let name = group.name.as_str();
-    let failures = failures(counted, counts, outages, Some(name)).into_iter().flatten();
-    failures.chain(of_pacing(counted, counts, (plan, step), Some(name.to_owned()))).collect()
+    let name = Some(group.name.as_str());
+    let failures = failures(counted, counts, outages, name).into_iter().flatten();
+    failures.chain(of_pacing(counted, counts, (plan, step), name)).collect()
 }
 
 /// Finds errors, ops without an answer, connections that were opened again and outages.
@@ -328,14 +325,14 @@ fn of_pacing(
     counted: &Counted,
     counts: &ThreadCounts,
     (plan, step): (&Plan, &Step),
-    group: Option<String>,
+    group: Option<&str>,
 ) -> Vec<Finding> {
     let Some((rate, counts)) = step.rate.zip(counts.paced.as_ref()) else { return Vec::new() };
     let (window, measured_s) = (&counted.timeline.window, counted.measured_s);
     let most = rate * plan.warmup.as_secs_f64() / LATE as f64;
     let usual_us = window.paced.as_ref().and_then(|paced| paced.response.percentile_us(99.0));
     let most = most.max(f64::from(step.clients));
-    let late = warmup_finding(counts, most, usual_us, group.clone());
+    let late = warmup_finding(counts, most, usual_us, group);
     let waiting = counts.behind.max(counts.backlog as f64);
     let grew = grew(&counted.timeline.entries);
     let even = plan.arrival == Arrival::Uniform;
@@ -363,12 +360,12 @@ fn warmup_finding(
     counts: &PacingCounts,
     most: f64,
     usual_us: Option<f64>,
-    group: Option<String>,
+    group: Option<&str>,
 ) -> Option<Finding> {
     let left = counts.warmup_left as f64;
     let late_us = counts.warmup_late as f64 / 1e3;
     let late = usual_us.is_some_and(|usual_us| late_us > usual_us);
-    let late = late.then(|| finding!(WarmupLate, left, late_us, group.clone()));
+    let late = late.then(|| finding!(WarmupLate, left, late_us, group));
     if left > most { Some(finding!(WarmupBacklog, left, group)) } else { late }
 }
 
@@ -526,8 +523,6 @@ fn clock(ns: Ns) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::RefCell;
-    use std::rc::Rc;
 
     use crate::engine::job::tests::a_plan;
     use crate::observe::recorder::{Op, Phases, Recorder};
@@ -537,30 +532,18 @@ mod tests {
         let of = |warmup_left, late_ms: u64| {
             let warmup_late = late_ms * 1_000_000;
             let counts = PacingCounts { warmup_left, warmup_late, ..PacingCounts::default() };
-            warmup_finding(&counts, 64.0, Some(2_000.0), OF_MEASURED)
+            warmup_finding(&counts, 64.0, Some(2_000.0), None)
         };
         assert_eq!(of(0, 0), None);
         assert_eq!(of(5, 1), None, "as others do");
         let late = of(5, 80).expect("later than they");
-        assert_eq!(late, finding!(WarmupLate, 5.0, 80_000.0, OF_MEASURED));
-        assert_eq!(of(65, 80), Some(finding!(WarmupBacklog, 65.0, OF_MEASURED)));
+        assert_eq!(late, finding!(WarmupLate, 5.0, 80_000.0, None::<&str>));
+        assert_eq!(of(65, 80), Some(finding!(WarmupBacklog, 65.0, None::<&str>)));
     }
 
     fn entry(response_p50_us: f64) -> Interval {
-        Interval {
-            phase: Phase::Measure,
-            start_s: 0.0,
-            length_s: 1.0,
-            ops: 1,
-            errors: 0,
-            retried: None,
-            p50_us: None,
-            p99_us: None,
-            max_us: None,
-            response_p50_us: Some(response_p50_us),
-            response_p99_us: None,
-            response_max_us: None,
-        }
+        let response_p50_us = Some(response_p50_us);
+        Interval { response_p50_us, ..Interval::counted(Phase::Measure, 0.0, 1) }
     }
 
     #[test]
@@ -595,9 +578,7 @@ mod tests {
         let second = 1_000_000_000;
         let phases =
             Phases { window_start: 0, window_end: 60 * second, by_issue: false, interval: second };
-        let seen = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&seen);
-        let mut recorder = Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i)));
+        let (mut recorder, seen) = Recorder::listing(phases, 0);
         for i in 0..1500 {
             let issued = i * 1_000_000;
             let completed = issued + 500_000;

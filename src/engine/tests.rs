@@ -288,10 +288,12 @@ fn error_says_so_when_the_client_has_no_port_left() {
 
 #[test]
 fn step_ends_when_more_arrivals_wait_than_the_queue_holds() {
-    let plan = Plan { rates: vec![1000.0], ..plan_of("point-select", 1, SECOND) };
+    let plan = plan_of("point-select", 2, SECOND);
+    let plan = Plan { rates: vec![1000.0], engine_threads: Some(2), ..plan };
     let slow =
         || Script { service: Service::Constant(Duration::from_millis(20)), ..Script::default() };
-    let [ours, theirs] = both(&plan, slow, |rules| rules.queue_max = Some(100));
+    // Of 900 that wait in the end each thread has half.
+    let [ours, theirs] = both(&plan, slow, |rules| rules.queue_max = Some(600));
     assert_eq!((ours.step().outcome, ours.seen.ends.get()), (Outcome::Completed, 0));
     assert_eq!(theirs.step().outcome, Outcome::Aborted);
     assert!(theirs.seen.ends.get() > 0);

@@ -52,7 +52,8 @@ async fn step(groups: &[GroupShare], index: usize) -> Result<()> {
     let start = go.wait_for(|go| *go != Go::Wait).await.map(|go| *go);
     let Ok(Go::Start(start)) = start else {
         let opened = opened.into_iter().flatten();
-        close_all(opened.flat_map(|opened| opened.into_goodbyes(false)).collect()).await;
+        let goodbyes = opened.flat_map(|opened| opened.program.close(opened.session, false));
+        close_all(goodbyes.collect()).await;
         return Ok(());
     };
     let origin = setup.opening + Duration::from_nanos(start);

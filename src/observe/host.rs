@@ -82,7 +82,7 @@ fn text_or_unknown(text: &str) -> String {
     if text.is_empty() { "unknown".to_owned() } else { plain(text) }
 }
 
-fn fields<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+pub(super) fn fields<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.filter(move |(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
@@ -182,9 +182,13 @@ pub(super) fn ticks(stat: &str) -> Option<[u64; 8]> {
     Some(ticks)
 }
 
+/// Returns whether a name begins with one of some words.
+fn begins(name: &str, words: &str) -> bool {
+    words.split_ascii_whitespace().any(|word| name.starts_with(word))
+}
+
 /// Devices on top of disks, or without one: they would count twice.
-const STACKED: [&str; 10] =
-    ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "drbd", "bcache", "zd"];
+const STACKED: &str = "loop ram zram dm- md sr fd drbd bcache zd";
 
 /// Reads the whole physical disks of `/proc/diskstats`; partitions are those whose disk is listed:
 /// `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`.
@@ -199,8 +203,7 @@ pub(super) fn disks(text: &str) -> Vec<DiskStat> {
     // Older kernels count at the paths alone.
     let counts = |name: &String| all.iter().any(|disk| disk.name == *name && disk.reads > 0);
     let path = |name: &str| disk_behind(name).as_ref().is_some_and(counts);
-    let stacked = |name: &str| STACKED.iter().any(|p| name.starts_with(p));
-    let physical = |name: &str| !stacked(name) && !partition(name) && !path(name);
+    let physical = |name: &str| !begins(name, STACKED) && !partition(name) && !path(name);
     all.iter().filter(|disk| physical(&disk.name)).cloned().collect()
 }
 
@@ -212,45 +215,18 @@ fn disk_behind(path: &str) -> Option<String> {
 }
 
 /// Interfaces of containers, guests and tunnels: their traffic leaves through another one, too.
-const INNER: [&str; 26] = [
-    "lo",
-    "veth",
-    "docker",
-    "podman",
-    "br-",
-    "virbr",
-    "lxc",
-    "lxdbr",
-    "vnet",
-    "tun",
-    "tap",
-    "wg",
-    "tailscale",
-    "zt",
-    "cni",
-    "flannel",
-    "cali",
-    "cilium",
-    "dummy",
-    "ifb",
-    "vxlan",
-    "genev",
-    "gre",
-    "sit",
-    "ip6tnl",
-    "eni",
-];
-const COMPOSED: [&str; 8] = ["bond", "team", "br", "vlan", "macvlan", "macvtap", "ipvlan", "ovs"];
+const INNER: &str = "lo veth docker podman br- virbr lxc lxdbr vnet tun tap wg tailscale zt cni \
+                     flannel cali cilium dummy ifb vxlan genev gre sit ip6tnl eni";
+const COMPOSED: &str = "bond team br vlan macvlan macvtap ipvlan ovs";
 
 /// Received and sent bytes of `/proc/net/dev`: of the physical interfaces, else of the only composed one.
 pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
     let all = interfaces(text)?;
-    let begins = |name: &str, known: &[&str]| known.iter().any(|p| name.starts_with(p));
-    let outer: Vec<_> = all.values().filter(|one| !begins(&one.name, &INNER)).collect();
+    let outer: Vec<_> = all.values().filter(|one| !begins(&one.name, INNER)).collect();
     // `eth0.100` is a VLAN of `eth0`.
     let is_vlan = |name: &str| name.split_once('.').is_some_and(|(of, _)| all.contains_key(of));
     let (composed, physical): (Vec<&DeviceStatus>, Vec<_>) =
-        outer.into_iter().partition(|one| begins(&one.name, &COMPOSED) || is_vlan(&one.name));
+        outer.into_iter().partition(|one| begins(&one.name, COMPOSED) || is_vlan(&one.name));
     let counted = match (physical.len(), composed.len()) {
         (0, 2..) => return None,
         (0, _) => composed,
@@ -286,19 +262,31 @@ pub(super) fn unix_listeners(text: &str, path: &str) -> Vec<u64> {
 pub(crate) fn connections(text: &str) -> Vec<TcpNetEntry> {
     tcp(text, &TcpState::Established)
 }
+
+/// Writes a file of a recorded host.
+#[cfg(test)]
+pub(super) fn write(root: &Path, path: &str, text: &str) {
+    let path = below(root, path);
+    std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+    std::fs::write(path, text).expect("a file");
+}
+
+#[cfg(test)]
+pub(super) fn record(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a directory");
+    for (path, text) in files {
+        write(root.path(), path, text);
+    }
+    root
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn tree(files: &[(&str, &str)]) -> Host {
-        let root = tempfile::tempdir().expect("a directory");
-        for (path, text) in files {
-            let path = root.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
-            std::fs::write(path, text).expect("a file");
-        }
-        facts(root.path())
+        facts(record(files).path())
     }
 
     #[test]

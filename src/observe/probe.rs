@@ -302,8 +302,7 @@ impl HostReading {
         let turbo = text("/sys/devices/system/cpu/intel_pstate/no_turbo").map(|off| off == "0");
         let boost = || text("/sys/devices/system/cpu/cpufreq/boost").map(|on| on == "1");
         let server = like(&self.files, "/proc/*/status").next().map_or("", |(_, text)| text);
-        let allowed =
-            |name: &str| server.lines().find_map(|line| line.strip_prefix(name)).and_then(cores_in);
+        let allowed = |name| host::fields(server, name).find_map(cores_in);
         let numa_nodes = text("/sys/devices/system/node/has_memory").and_then(cores_in);
         let pair = [&earlier.files, &self.files];
         let throttled = pair.map(|files| {
@@ -318,9 +317,9 @@ impl HostReading {
             throttled: since(throttled),
             numa_nodes,
             // A process's list may name absent nodes.
-            server_numa_nodes: allowed("Mems_allowed_list:")
+            server_numa_nodes: allowed("Mems_allowed_list")
                 .map(|nodes| nodes.min(numa_nodes.unwrap_or(u32::MAX))),
-            server_cores: allowed("Cpus_allowed_list:"),
+            server_cores: allowed("Cpus_allowed_list"),
             swapped_pages: growth(pair, "/proc/vmstat", |text| {
                 Some(field(text, "pswpin ")?.saturating_add(field(text, "pswpout ")?))
             }),
@@ -454,10 +453,7 @@ fn read_ms(files: Pair) -> Option<u64> {
 
 /// Finds the fastest core in `/proc/cpuinfo`; ARM's has no clocks.
 fn fastest_mhz(cpuinfo: &str) -> Option<f64> {
-    let clocks = cpuinfo
-        .lines()
-        .filter(|line| line.starts_with("cpu MHz"))
-        .filter_map(|line| line.split_once(':')?.1.trim().parse::<f64>().ok());
+    let clocks = host::fields(cpuinfo, "cpu MHz").filter_map(|mhz| mhz.parse::<f64>().ok());
     clocks.filter(|mhz| *mhz > 0.0).reduce(f64::max)
 }
 
@@ -648,11 +644,7 @@ mod tests {
     /// A recorded `/proc`: process 7 is the server, started 90 s after its host.
     fn tree(tick: u64) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a directory");
-        let write = |path: &str, text: String| {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
-            fs::write(path, text).expect("a file");
-        };
+        let write = |path: &str, text: String| host::write(root.path(), path, &text);
         let stat = format!(
             "7 (my)sql d) S 1 7 7 0 -1 4194560 1 0 2 0 {} {} 0 0 20 0 31 0 9000 1 2 3\n",
             1000 + 200 * tick,
@@ -972,9 +964,7 @@ mod tests {
             ("run/mysqld.pid".to_owned(), "7\n".to_owned()),
         ];
         for (path, text) in files {
-            let path = root.join(path);
-            std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
-            std::fs::write(path, text).expect("a file");
+            host::write(root, &path, &text);
         }
     }
 

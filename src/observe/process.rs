@@ -253,6 +253,7 @@ fn scheduled(text: &[u8]) -> Option<Scheduled> {
 
 #[cfg(test)]
 mod tests {
+    use super::host::record as tree;
     use super::*;
 
     #[test]
@@ -345,16 +346,6 @@ mod tests {
         assert_eq!(of(&own, "536870912\n"), Some((512 << 20, format!("/{own}"))));
         assert_eq!(of(&root, "536870912\n"), Some((512 << 20, format!("/{root}"))));
         assert_eq!(of(&at("docker/2/"), "1\n"), None, "another group");
-    }
-
-    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().expect("a directory");
-        for (path, text) in files {
-            let path = root.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
-            std::fs::write(path, text).expect("a file");
-        }
-        root
     }
 
     /// The times of a host's groups, shortest first.

@@ -403,6 +403,20 @@ impl Recorder {
     }
 }
 
+#[cfg(test)]
+type SeenIntervals = std::rc::Rc<std::cell::RefCell<Vec<RecordedInterval>>>;
+
+#[cfg(test)]
+impl Recorder {
+    /// Makes one that lists the intervals which have ended.
+    pub(crate) fn listing(phases: Phases, statements: usize) -> (Recorder, SeenIntervals) {
+        let seen = SeenIntervals::default();
+        let sink = std::rc::Rc::clone(&seen);
+        let list = move |interval| sink.borrow_mut().push(interval);
+        (Recorder::new(phases, statements, Box::new(list)), seen)
+    }
+}
+
 /// One interval of the timeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -657,13 +671,9 @@ fn epoch_s(at: Timestamp) -> f64 {
 #[cfg(test)]
 mod recorder_tests {
     use super::*;
-    use std::cell::RefCell;
-    use std::rc::Rc;
 
     fn record(phases: Phases, ops: &[(Ns, Ns)], until: Ns) -> Vec<RecordedInterval> {
-        let seen = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&seen);
-        let mut recorder = Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i)));
+        let (mut recorder, seen) = Recorder::listing(phases, 0);
         for (issued, completed) in ops {
             let measured = *issued >= phases.window_start;
             let (issued, completed) = (*issued, *completed);
@@ -712,9 +722,7 @@ mod recorder_tests {
 
     #[test]
     fn ops_with_a_name_count_as_all_do() {
-        let seen = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&seen);
-        let mut recorder = Recorder::new(PHASES, 0, Box::new(move |i| sink.borrow_mut().push(i)));
+        let (mut recorder, seen) = Recorder::listing(PHASES, 0);
         let [a, b] = ["a", "b"].map(|name| recorder.names.number(name.as_bytes()).ok());
         let ops = [(10, 20, a), (140, 160, a), (200, 210, b), (220, 230, None), (390, 420, a)];
         for (issued, completed, name) in ops {
@@ -734,9 +742,7 @@ mod recorder_tests {
 
     #[test]
     fn statement_counts_in_the_window_when_it_is_the_first_answer_there() {
-        let seen = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&seen);
-        let mut recorder = Recorder::new(PHASES, 1, Box::new(move |i| sink.borrow_mut().push(i)));
+        let (mut recorder, seen) = Recorder::listing(PHASES, 1);
         // The warm-up's op is still under way in the window.
         for (measured, times) in
             [(false, (140, 145)), (false, (145, 155)), (true, (155, 165)), (true, (390, 410))]
@@ -754,24 +760,18 @@ mod recorder_tests {
 
     #[test]
     fn log_ins_count_that_begin_in_the_window() {
-        let seen = Rc::new(RefCell::new(0));
-        let sink = Rc::clone(&seen);
-        let count = move |interval: RecordedInterval| {
-            *sink.borrow_mut() += interval.connect.map_or(0, |of| of.count());
-        };
-        let mut recorder = Recorder::new(PHASES, 0, Box::new(count));
+        let (mut recorder, seen) = Recorder::listing(PHASES, 0);
         for (began, ended) in [(140, 160), (150, 170), (390, 410), (400, 420)] {
             recorder.connected(began, ended);
         }
         recorder.finish(430);
-        assert_eq!(seen.take(), 2);
+        let log_ins = seen.take().into_iter().filter_map(|interval| interval.connect);
+        assert_eq!(log_ins.map(|times| times.count()).sum::<u64>(), 2);
     }
 
     #[test]
     fn an_early_end_cuts_the_window() {
-        let seen = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&seen);
-        let mut recorder = Recorder::new(PHASES, 0, Box::new(move |i| sink.borrow_mut().push(i)));
+        let (mut recorder, seen) = Recorder::listing(PHASES, 0);
         recorder.roll(260);
         recorder.set_window(PHASES.window_start, 300);
         let late = Op {
@@ -803,15 +803,11 @@ mod timeline_tests {
     use hdrhistogram::Histogram;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-    use std::cell::RefCell;
-    use std::rc::Rc;
     use std::time::Duration;
 
     fn thread(ops: &[(Ns, Ns)], until: Ns) -> Vec<RecordedInterval> {
         let phases = Phases { window_start: 100, window_end: 300, by_issue: false, interval: 100 };
-        let seen = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&seen);
-        let mut recorder = Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i)));
+        let (mut recorder, seen) = Recorder::listing(phases, 0);
         for (issued, completed) in ops {
             let (issued, completed, measured) = (*issued, *completed, *issued >= 100);
             let (statements, rows, unmatched) = (2, 3, 1);
@@ -879,9 +875,7 @@ mod timeline_tests {
     fn a_thread_that_hears_late_of_the_window_takes_nothing_from_it() {
         let undecided =
             Phases { window_start: Ns::MAX, window_end: Ns::MAX, by_issue: false, interval: 100 };
-        let seen = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&seen);
-        let mut late = Recorder::new(undecided, 0, Box::new(move |i| sink.borrow_mut().push(i)));
+        let (mut late, seen) = Recorder::listing(undecided, 0);
         late.succeeded(Op { issued: 105, completed: 110, ..Op::default() });
         late.set_window(100, 300);
         late.succeeded(Op { issued: 120, measured: true, completed: 130, ..Op::default() });
@@ -925,9 +919,7 @@ mod timeline_tests {
             by_issue: false,
             interval: 100 * ms,
         };
-        let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
-        let sink = std::rc::Rc::clone(&seen);
-        let mut recorder = Recorder::new(phases, 0, Box::new(move |i| sink.borrow_mut().push(i)));
+        let (mut recorder, seen) = Recorder::listing(phases, 0);
         for i in 0..30 {
             let issued = i * 10 * ms + 5 * ms;
             let op = Op {

@@ -146,19 +146,18 @@ impl Times {
         let n = count as f64;
         let mean_ns = self.sum_ns as f64 / n;
         let variance = (self.sum_of_squares as f64 / n - mean_ns * mean_ns).max(0.0);
-        let percentile = |p: f64| self.percentile_us(p);
         Distribution {
             count,
             min_us: some(us(self.min_ns)),
             mean_us: some(mean_ns / 1e3),
             stddev_us: some(variance.sqrt() / 1e3),
-            p50_us: percentile(50.0),
-            p75_us: percentile(75.0),
-            p90_us: percentile(90.0),
-            p95_us: percentile(95.0),
-            p99_us: percentile(99.0),
-            p99_9_us: percentile(99.9),
-            p99_99_us: percentile(99.99),
+            p50_us: self.percentile_us(50.0),
+            p75_us: self.percentile_us(75.0),
+            p90_us: self.percentile_us(90.0),
+            p95_us: self.percentile_us(95.0),
+            p99_us: self.percentile_us(99.0),
+            p99_9_us: self.percentile_us(99.9),
+            p99_99_us: self.percentile_us(99.99),
             max_us: self.max_us(),
             overflow: self.overflow,
             histogram: self.encoded(),

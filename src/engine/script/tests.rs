@@ -120,6 +120,20 @@ fn window_ends_with_the_last_event_of_a_script_that_ends_all_clients() {
 }
 
 #[test]
+fn window_of_ops_ends_before_thread_done() {
+    let text = "local con = drv:connect()
+    function event() con:query('SELECT 1') end
+    function thread_done() ffi.C.usleep(1500000) end";
+    let began = Instant::now();
+    let ran = run_by(Rules::loadgen(), StopAt::Ops(4), 2, text, Canned::default());
+    let (counted, whole_s) = (&ran.step().counted, began.elapsed().as_secs_f64());
+    assert_eq!(counted.timeline.window.ops, 4);
+    assert!(counted.measured_s + 1.5 <= whole_s, "{} of {whole_s}", counted.measured_s);
+    let ends_s = counted.timeline.entries.iter().map(|of| of.start_s + of.length_s);
+    assert!(ends_s.fold(0.0, f64::max) <= counted.measured_s + 1e-6);
+}
+
+#[test]
 fn counters_are_those_of_sysbench() {
     let text = "function event(tid)
         for _, kind in ipairs({ 'TRX', 'ERROR', 'ERROR', 'RECONNECT' }) do
