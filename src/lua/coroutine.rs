@@ -33,11 +33,12 @@ pub(super) struct Results<'a> {
     coroutine: PhantomData<&'a mut Coroutine>,
 }
 
-/// A value for a parameter of a statement.
+/// A value for a parameter of a statement, as the parameter was bound.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Argument {
     Null,
-    Number(f64),
+    Int(i64),
+    Double(f64),
     Text(Vec<u8>),
 }
 
@@ -172,23 +173,30 @@ impl Results<'_> {
         text.map(|text| String::from_utf8_lossy(text).into_owned())
     }
 
-    /// Returns the kinds of a statement's values (a letter each, the text at `kinds`), and the values (the list at `list`).
-    pub(super) fn arguments(&self, kinds: c_int, list: c_int) -> Option<Vec<(u8, Argument)>> {
+    /// Returns the values of a statement (the list at `list`), of their kinds (a letter each, the text at `kinds`).
+    pub(super) fn arguments(&self, kinds: c_int, list: c_int) -> Option<Vec<Argument>> {
         let kinds = self.bytes(kinds)?;
         let has_list = self.has_kind(list, ffi::LUA_TTABLE);
         let read = |(at, kind): (c_int, &u8)| {
-            (*kind, if has_list { self.item(list, at) } else { Argument::Null })
+            if has_list { self.item(list, at, *kind == b'i') } else { Argument::Null }
         };
         Some((1..).zip(kinds).map(read).collect())
     }
 
-    /// Reads an item of a list.
-    fn item(&self, list: c_int, at: c_int) -> Argument {
+    /// Reads an item of a list; `is_int`: its parameter is a whole number.
+    fn item(&self, list: c_int, at: c_int, is_int: bool) -> Argument {
         // SAFETY: there is a list, and room for its item, which `resume` made.
         unsafe { ffi::lua_rawgeti_(self.stack, list, at) };
-        let item = match self.number(-1) {
-            Some(number) => Argument::Number(number),
-            None => self.text(-1).map_or(Argument::Null, Argument::Text),
+        let item = match (self.number(-1), self.bytes(-1)) {
+            (Some(number), _) if is_int => Argument::Int(number as i64),
+            (Some(number), _) => Argument::Double(number),
+            // More digits than a number of Lua holds.
+            (None, Some(digits)) if is_int => {
+                let number = str::from_utf8(digits).ok().and_then(|text| text.parse().ok());
+                number.map_or(Argument::Null, Argument::Int)
+            }
+            (None, Some(text)) => Argument::Text(text.to_vec()),
+            (None, None) => Argument::Null,
         };
         // SAFETY: the item is the last value.
         unsafe { ffi::lua_settop(self.stack, -2) };

@@ -112,14 +112,12 @@ local ERROR = { NONE = 0, IGNORABLE = 1, FATAL = 2 }
 local RESTART_EVENT = 1
 local BULK_MAX = 512 * 1024 - 1
 
-local function named(name)
-  return function() return "<" .. name .. ">" end
-end
 local Driver, Connection, Statement, Param, Result = {}, {}, {}, {}, {}
 for name, class in pairs({
   sql_driver = Driver, sql_connection = Connection, sql_statement = Statement, sql_param = Param, sql_result = Result,
 }) do
-  class.__index, class.__tostring = class, named(name)
+  class.__index = class
+  class.__tostring = function() return "<" .. name .. ">" end
 end
 
 -- Keeps the error of a request in its connection, and writes one that is not to be ignored.
@@ -210,6 +208,13 @@ function Driver:connect()
   return connect(self) or error("connection creation failed", 2)
 end
 
+-- Sends a statement; numbers of columns and rows, or nil where that fails.
+local function send(con, sql)
+  local columns, rows, a, b, listed = yield(HOST, QUERY, con.id, sql)
+  if not columns then note_error(con, "mysql_drv_query()", sql, rows, a, b, listed) end
+  return columns, rows
+end
+
 local function query(con, sql, level)
   check_text(sql, "query", level)
   if is_closed(con) then
@@ -217,9 +222,8 @@ local function query(con, sql, level)
     local caller = debug.getinfo(level - 1, "S")
     error("SQL API error", caller and caller.what == "C" and level or level - 1)
   end
-  local columns, rows, a, b, listed = request(QUERY, con.id, sql)
+  local columns, rows = send(con, sql)
   if columns then return result(con, columns, rows) end
-  note_error(con, "mysql_drv_query()", sql, rows, a, b, listed)
   raise(con, sql, level)
 end
 
@@ -294,13 +298,9 @@ local function flush(con)
   if bulk.n == 0 then return true end
   local sql = bulk.head .. concat(bulk.rows, ",", 1, bulk.n)
   bulk.n, bulk.bytes = 0, #bulk.head - 1
-  local columns, rows, a, b, listed = request(QUERY, con.id, sql)
-  if columns then
-    result(con, columns, rows)
-    return true
-  end
-  note_error(con, "mysql_drv_query()", sql, rows, a, b, listed)
-  return false
+  local columns, rows = send(con, sql)
+  if columns then result(con, columns, rows) end
+  return columns ~= nil
 end
 
 -- Adds a row; returns false where that failed.
@@ -454,9 +454,7 @@ end
 
 -- Reports.
 
-local function ms(seconds) return seconds * 1000 end
-
-local function latency(stat) return ms(stat.latency_pct or 0) end
+local function latency(stat) return (stat.latency_pct or 0) * 1000 end
 
 local function per_second(stat)
   local s = stat.time_interval
@@ -541,7 +539,9 @@ local function print_options(env)
   end
   for _, option in ipairs(list) do
     local default = option[3] and format(" [%s]", option[3]) or ""
-    host.write(format("  --%-" .. width .. "s %s%s\n", option.form, option[2], default))
+    -- format() takes no width of three digits.
+    local gap = string.rep(" ", width - #option.form)
+    host.write(format("  --%s%s %s%s\n", option.form, gap, option[2], default))
   end
   host.write("\n")
 end
@@ -558,6 +558,12 @@ local function command(env, name)
   local own = env.sysbench.cmdline.commands
   own = type(own) == "table" and own[name] or nil
   return own and own[1] ~= nil and own or nil
+end
+
+-- Returns true for such a command that runs in every thread, nil if there is none.
+local function own_command(env, name)
+  local own = command(env, name)
+  if own then return own[2] == true end
 end
 
 -- Environments.
@@ -640,11 +646,6 @@ local os_proxy = setmetatable({
   end,
 }, { __index = os })
 
-local function write_all(...)
-  for i = 1, select("#", ...) do host.write(tostring((select(i, ...)))) end
-  return true
-end
-
 io.stdout:setvbuf("no")
 
 -- Makes the io of a client, whose default output is its own.
@@ -662,7 +663,7 @@ local function make_io()
     end,
     write = function(...)
       if out ~= io.stdout then return out:write(...) end
-      write_all(...)
+      for i = 1, select("#", ...) do host.write(tostring((select(i, ...)))) end
       return out
     end,
     close = function(file) return (file or out):close() end,
@@ -916,9 +917,8 @@ local function add_old_interface(env, find_driver)
   function db.query(sql)
     check_text(sql, "db_query", 3)
     open()
-    local columns, rows, a, b, listed = request(QUERY, con.id, sql)
+    local columns, rows = send(con, sql)
     if not columns then
-      note_error(con, "mysql_drv_query()", sql, rows, a, b, listed)
       begin_again()
       error("db_query() failed", 2)
     end
@@ -1014,15 +1014,10 @@ local function new_state(tid)
     PARALLEL_COMMAND = true }, { __index = ARG })
   function cmdline.print_test_options() print_options(env) end
   function cmdline.command_defined(name) return command(env, name) ~= nil end
-  function cmdline.command_parallel(name)
-    local own = command(env, name)
-    return own ~= nil and own[2] == true
-  end
+  function cmdline.command_parallel(name) return own_command(env, name) == true end
   function cmdline.call_command(name)
     local own = command(env, name)
-    if not own then return false end
-    local value = own[1]()
-    return value == nil or value ~= false
+    return own ~= nil and own[1]() ~= false
   end
   env.sysbench = {
     tid = tid, version = "1.0.20", version_string = "sysbench 1.0.20", error = { NONE = 0, RESTART_EVENT = RESTART_EVENT },
@@ -1061,6 +1056,12 @@ local function guard(where, f, ...)
   return false, (where and format("`%s' function failed: ", where) or "") .. message_of(value)
 end
 
+-- Only an error of the function counts, not its result.
+local function guard_error(where, f, ...)
+  local ok, message = guard(where, f, ...)
+  return ok, not ok and message or nil
+end
+
 local function run_script(env)
   local path, text = settings.path, settings.text
   if not text and not host.exists(path) then
@@ -1071,7 +1072,7 @@ local function run_script(env)
 end
 
 local entries = { declared = declared, validate = validate, new_state = new_state, set_options = set_options,
-  print_options = print_options }
+  print_options = print_options, own_command = own_command }
 
 -- Ends the array that report_json began.
 function entries.close()
@@ -1084,12 +1085,6 @@ function entries.has(env, name)
   return type(f) == "function" and f ~= base[name]
 end
 
-function entries.own_command(env, name)
-  local own = command(env, name)
-  if not own then return nil end
-  return own[2] == true
-end
-
 function entries.has_hook(env, name) return type(env.sysbench.hooks[name]) == "function" end
 
 -- Returns the length of a list; columns of a row may be missing.
@@ -1097,7 +1092,7 @@ local function length_of(list, what, has_gaps)
   if type(list) ~= "table" then error(what .. " is no table", 0) end
   local n, last = 0, 0
   for at in pairs(list) do
-    if type(at) ~= "number" or at < 1 or at > 65536 then error(what .. " is no list", 0) end
+    if type(at) ~= "number" or at < 1 or at > 65536 or at % 1 ~= 0 then error(what .. " is no list", 0) end
     n, last = n + 1, math.max(last, at)
   end
   if last ~= n and not has_gaps then error(what .. " has gaps", 0) end
@@ -1143,17 +1138,12 @@ function entries.verify(env)
 end
 
 function entries.chunk(env)
-  local ok, message = guard(nil, run_script, env)
-  if not ok then return false, message end
-  set_options(env)
-  return true
+  local ok, message = guard_error(nil, run_script, env)
+  if ok then set_options(env) end
+  return ok, message
 end
 
--- Only an error of a function counts, not its result.
-function entries.call(env, name)
-  local ok, message = guard(name, env[name])
-  return ok, not ok and message or nil
-end
+function entries.call(env, name) return guard_error(name, env[name]) end
 
 function entries.command(env, name)
   return guard("sysbench.cmdline.call_command", env.sysbench.cmdline.call_command, name)
@@ -1161,8 +1151,7 @@ end
 
 function entries.hook(env, name, stat)
   if not entries.has_hook(env, name) then return true end
-  local ok, message = guard(name, env.sysbench.hooks[name], stat)
-  return ok, not ok and message or nil
+  return guard_error(name, env.sysbench.hooks[name], stat)
 end
 
 function entries.thread(env, tid)

@@ -9,8 +9,8 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use mlua::{
-    Function, IntoLua, LightUserData, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table,
-    Thread, Value,
+    BString, Function, IntoLua, IntoLuaMulti, LightUserData, Lua, LuaOptions, LuaString, StdLib,
+    Table, Thread, Value,
 };
 use sha2::{Digest, Sha256};
 
@@ -49,8 +49,7 @@ pub(crate) enum Request {
     Connect,
     Query(usize, Vec<u8>),
     Prepare(usize, Vec<u8>),
-    /// The values have their kinds: `i`, `d` or `s`.
-    Execute(usize, usize, Vec<(u8, Argument)>),
+    Execute(usize, usize, Vec<Argument>),
     Close(usize, usize),
     Fetch(usize),
     /// The rows that are left are not wanted.
@@ -176,8 +175,11 @@ pub(crate) struct State {
     pub transaction: Option<u32>,
 }
 
-fn broken(error: &mlua::Error) -> Error {
-    Error::failed(format!("LuaJIT: {error}"))
+/// An error that is none of a script's own.
+impl From<mlua::Error> for Error {
+    fn from(error: mlua::Error) -> Error {
+        Error::failed(format!("LuaJIT: {error}"))
+    }
 }
 
 impl Vm {
@@ -192,15 +194,6 @@ impl Vm {
         lines: Lines,
         names: Arc<TransactionNames>,
     ) -> Result<Vm> {
-        Vm::make(script, seed, lines, names).map_err(|error| broken(&error))
-    }
-
-    fn make(
-        script: &Arc<Script>,
-        seed: u64,
-        lines: Lines,
-        names: Arc<TransactionNames>,
-    ) -> mlua::Result<Vm> {
         #[expect(
             unsafe_code,
             reason = "scripts are trusted as programs are: they have ffi and debug"
@@ -218,7 +211,7 @@ impl Vm {
         let prelude = lua.load(PRELUDE).set_name("=sysbench").into_function()?;
         let files = LoadedFiles::default();
         let host = host(&lua, lines, script, Rc::clone(&files))?;
-        let number = move |_: &Lua, name: LuaString| Ok(number_name(&names, &name));
+        let number = move |_: &Lua, name: LuaString| Ok(names.number(&name.as_bytes()));
         host.set("transaction", lua.create_function(number)?)?;
         let entries: Table = prelude.call((host, settings.clone()))?;
         let start = entries.get("start")?;
@@ -229,16 +222,15 @@ impl Vm {
 
     /// Gives `sysbench.opt` to the states whose chunk has not run yet.
     pub(crate) fn set_options(&self, script: &Script) -> Result<()> {
-        set_settings(&self.0.lua, &self.0.settings, script).map_err(|error| broken(&error))
+        Ok(set_settings(&self.0.lua, &self.0.settings, script)?)
     }
 
     /// Makes the state of a thread of sysbench's (from 0).
     pub(crate) fn state(&self, tid: u32) -> Result<State> {
         let seed = seed_of(&[self.0.seed, name_part("script"), u64::from(tid)]);
         let stream = random::begin(self.0.script.random, seed);
-        let env = self.entry("new_state").and_then(|new_state| new_state.call::<Table>(tid));
-        let kept = env.and_then(|env| self.0.envs.raw_set(stream, env));
-        kept.map_err(|error| broken(&error))?;
+        let env: Table = self.entry("new_state")?.call(tid)?;
+        self.0.envs.raw_set(stream, env)?;
         Ok(State { vm: self.clone(), coroutine: None, stream, transaction: None })
     }
 
@@ -250,26 +242,20 @@ impl Vm {
 impl State {
     /// Begins to run something; [`State::resume`] goes on.
     pub(crate) fn begin(&mut self, entry: Entry<'_>) -> Result<()> {
-        let (name, argument) = match entry {
-            Entry::Chunk => ("chunk", Value::Nil),
-            Entry::Thread(tid) => ("thread", Value::Number(f64::from(tid))),
-            Entry::Call(name) => ("call", self.text(name)?),
-            Entry::Command(name) => ("command", self.text(name)?),
-            Entry::Hook(name, _) => ("hook", self.text(name)?),
-        };
         let Host { lua, start, threads, .. } = &*self.vm.0;
-        let numbers = match entry {
-            Entry::Hook(_, numbers) => {
-                let table = lua.create_table_from(numbers.iter().copied());
-                Some(table.map_err(|error| broken(&error))?)
+        let (name, argument, numbers) = match entry {
+            Entry::Chunk => ("chunk", Value::Nil, None),
+            Entry::Thread(tid) => ("thread", Value::Number(f64::from(tid)), None),
+            Entry::Call(name) => ("call", name.into_lua(lua)?, None),
+            Entry::Command(name) => ("command", name.into_lua(lua)?, None),
+            Entry::Hook(name, numbers) => {
+                let numbers = lua.create_table_from(numbers.iter().copied())?;
+                ("hook", name.into_lua(lua)?, Some(numbers))
             }
-            _ => None,
         };
-        let started =
-            self.env().and_then(|env| start.call::<Thread>((name, env, argument, numbers)));
-        let thread = started.map_err(|error| broken(&error))?;
+        let thread: Thread = start.call((name, self.env()?, argument, numbers))?;
         self.coroutine = None;
-        threads.raw_set(self.stream, &thread).map_err(|error| broken(&error))?;
+        threads.raw_set(self.stream, &thread)?;
         #[expect(unsafe_code, reason = "the table keeps it until this state ends or begins again")]
         let coroutine = unsafe { Coroutine::new(lua, &thread) };
         self.coroutine = Some(coroutine);
@@ -278,10 +264,6 @@ impl State {
 
     fn env(&self) -> mlua::Result<Table> {
         self.vm.0.envs.raw_get(self.stream)
-    }
-
-    fn text(&self, text: &str) -> Result<Value> {
-        text.into_lua(&self.vm.0.lua).map_err(|error| broken(&error))
     }
 
     /// Goes on with a reply until the next request, or the end.
@@ -293,7 +275,7 @@ impl State {
         };
         let pushed = push_reply(&self.vm.0.lua, coroutine, reply);
         let (turn, goes_on) = match pushed.and_then(|()| coroutine.resume()) {
-            Ok((stop, results)) => read_turn(stop, &results),
+            Ok((stop, results)) => (read_turn(stop, &results), stop == Stop::Yielded),
             Err(error) => (Turn::Failed(explain(error.to_string())), false),
         };
         self.transaction = transaction::selected();
@@ -335,16 +317,16 @@ impl State {
 
     /// Looks for a global function of this name.
     pub(crate) fn has(&self, name: &str) -> Result<bool> {
-        self.call("has", name).map_err(|error| broken(&error))
+        Ok(self.call("has", name)?)
     }
 
     pub(crate) fn has_hook(&self, name: &str) -> Result<bool> {
-        self.call("has_hook", name).map_err(|error| broken(&error))
+        Ok(self.call("has_hook", name)?)
     }
 
     /// Looks for a command of the script's own: true if it runs in every thread, None if there is none.
     pub(crate) fn own_command(&self, name: &str) -> Result<Option<bool>> {
-        self.call("own_command", name).map_err(|error| broken(&error))
+        Ok(self.call("own_command", name)?)
     }
 
     /// Lists the options that the script declares, None where it knows of none; its own words if they are malformed.
@@ -384,16 +366,16 @@ impl State {
 
     /// Ends the reports that this state has written.
     pub(crate) fn close(&self) -> Result<()> {
-        self.call("close", ()).map_err(|error| broken(&error))
+        Ok(self.call("close", ())?)
     }
 
     pub(crate) fn print_options(&self) -> Result<()> {
-        self.call("print_options", ()).map_err(|error| broken(&error))
+        Ok(self.call("print_options", ())?)
     }
 
     /// Sets `sysbench.opt` of this state anew.
     pub(crate) fn take_options(&self) -> Result<()> {
-        self.call("set_options", ()).map_err(|error| broken(&error))
+        Ok(self.call("set_options", ())?)
     }
 }
 
@@ -423,8 +405,7 @@ fn first_line(text: &str) -> String {
 }
 
 fn push_reply(lua: &Lua, coroutine: &mut Coroutine, reply: Reply) -> mlua::Result<()> {
-    let mut values = MultiValue::new();
-    match reply {
+    let values = match reply {
         Reply::Nothing => return Ok(()),
         Reply::Switch(on) => return coroutine.push_switch(on),
         Reply::Number(number) => return coroutine.push_number(number as f64),
@@ -433,11 +414,7 @@ fn push_reply(lua: &Lua, coroutine: &mut Coroutine, reply: Reply) -> mlua::Resul
             return coroutine.push_number(rows as f64);
         }
         Reply::Failed { code, state, text, listed } => {
-            values.push_back(Value::Nil);
-            values.push_back(Value::Integer(code.into()));
-            values.push_back(state.into_lua(lua)?);
-            values.push_back(text.into_lua(lua)?);
-            values.push_back(Value::Boolean(listed));
+            (Value::Nil, code, state, text, listed).into_lua_multi(lua)?
         }
         Reply::Row(cells) => {
             let row = lua.create_table_with_capacity(cells.len(), 0)?;
@@ -446,33 +423,26 @@ fn push_reply(lua: &Lua, coroutine: &mut Coroutine, reply: Reply) -> mlua::Resul
                     row.raw_seti(at, lua.create_string(cell)?)?;
                 }
             }
-            values.push_back(Value::Boolean(true));
-            values.push_back(Value::Table(row));
+            (true, row).into_lua_multi(lua)?
         }
-        Reply::NoRow(why) => {
-            values.push_back(if why.is_empty() { Value::Boolean(false) } else { Value::Nil });
-            values.push_back(why.into_lua(lua)?);
-        }
-    }
+        Reply::NoRow(why) => (why.is_empty().then_some(false), why).into_lua_multi(lua)?,
+    };
     coroutine.push_values(values)
 }
 
-/// Reads the outcome of a turn, and whether another one follows.
-fn read_turn(stop: Stop, results: &Results<'_>) -> (Turn, bool) {
-    let failed = || {
-        let words = results.last_text().unwrap_or_else(|| "the script failed".to_owned());
-        Turn::Failed(explain(words))
-    };
+fn read_turn(stop: Stop, results: &Results<'_>) -> Turn {
     match stop {
         Stop::Yielded => {
             let outside = || "coroutine.yield outside a coroutine of the script".to_owned();
-            let turn = read_request(results).map_or_else(|| Turn::Failed(outside()), Turn::Request);
-            (turn, true)
+            read_request(results).map_or_else(|| Turn::Failed(outside()), Turn::Request)
         }
         Stop::Ended if results.switch(1) == Some(true) => {
-            (Turn::Done(results.switch(2) != Some(false)), false)
+            Turn::Done(results.switch(2) != Some(false))
         }
-        Stop::Ended | Stop::Failed => (failed(), false),
+        Stop::Ended | Stop::Failed => {
+            let words = results.last_text().unwrap_or_else(|| "the script failed".to_owned());
+            Turn::Failed(explain(words))
+        }
     }
 }
 
@@ -546,20 +516,12 @@ fn host(lua: &Lua, lines: Lines, script: &Arc<Script>, files: LoadedFiles) -> ml
     let exists = move |_: &Lua, path: String| Ok(exists(&of, &path));
     host.set("exists", lua.create_function(exists)?)?;
     let of = Arc::clone(script);
-    let read = move |lua: &Lua, path: String| read(lua, &of, &path);
+    let read = move |_: &Lua, path: String| Ok(read(&of, &path));
     host.set("read", lua.create_function(read)?)?;
     let compile =
         move |lua: &Lua, (path, text): (String, LuaString)| Ok(compile(lua, &files, path, &text));
     host.set("compile", lua.create_function(compile)?)?;
     Ok(host)
-}
-
-/// Returns the number of a transaction's name; else why it has none.
-fn number_name(names: &TransactionNames, name: &LuaString) -> (Option<u32>, Option<String>) {
-    match names.number(&name.as_bytes()) {
-        Ok(number) => (Some(number), None),
-        Err(why) => (None, Some(why)),
-    }
 }
 
 /// Writes in order with the lines of the log; the script fails where nobody reads it.
@@ -579,24 +541,15 @@ fn exists(script: &Script, path: &str) -> bool {
 }
 
 /// Reads a file; else returns why not, in the words of Lua.
-fn read(
-    lua: &Lua,
-    script: &Script,
-    path: &str,
-) -> mlua::Result<(Option<LuaString>, Option<String>)> {
-    if script.is_away {
-        let text = find_away(script, path).map(|text| lua.create_string(text)).transpose()?;
-        let why = text.is_none().then(|| format!("cannot open {path}: {AWAY}"));
-        return Ok((text, why));
-    }
-    match std::fs::read(path) {
-        Ok(bytes) => Ok((Some(lua.create_string(bytes)?), None)),
-        Err(error) => {
-            let why = error.to_string();
-            let why = why.split(" (os error").next().unwrap_or(&why);
-            Ok((None, Some(format!("cannot open {path}: {why}"))))
-        }
-    }
+fn read(script: &Script, path: &str) -> std::result::Result<BString, String> {
+    let read = if script.is_away {
+        find_away(script, path).map(<[u8]>::to_vec).ok_or_else(|| AWAY.to_owned())
+    } else {
+        std::fs::read(path).map_err(|error| {
+            error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
+        })
+    };
+    read.map(BString::from).map_err(|why| format!("cannot open {path}: {why}"))
 }
 
 /// Compiles the text of a file into a function that makes its chunk; else returns why not. Lines keep their numbers.
@@ -605,7 +558,7 @@ fn compile(
     files: &LoadedFiles,
     path: String,
     text: &LuaString,
-) -> (Option<Function>, Option<String>) {
+) -> std::result::Result<Function, String> {
     let bytes = text.as_bytes();
     let name = match &*path {
         // In the words of Lua.
@@ -624,17 +577,13 @@ fn compile(
     let own = &unmarked[skipped..];
     let code = [b"return function(...) ", own, b"\nend"].concat();
     let load = |code: &[u8]| lua.load(code).set_name(&*name).into_function();
-    match load(&code) {
-        Ok(function) => (Some(function), None),
-        Err(error) => {
-            // The text alone ends where its author sees its end.
-            let error = load(own).err().unwrap_or(error);
-            let mlua::Error::SyntaxError { message, .. } = error else {
-                return (None, Some(error.to_string()));
-            };
-            (None, Some(message))
+    load(&code).map_err(|error| {
+        // The text alone ends where its author sees its end.
+        match load(own).err().unwrap_or(error) {
+            mlua::Error::SyntaxError { message, .. } => message,
+            error => error.to_string(),
         }
-    }
+    })
 }
 
 fn set_settings(lua: &Lua, settings: &Table, script: &Script) -> mlua::Result<()> {
@@ -663,14 +612,23 @@ fn set_settings(lua: &Lua, settings: &Table, script: &Script) -> mlua::Result<()
 mod tests {
     use super::*;
 
-    fn run(vm: &Vm) -> Turn {
+    /// Makes a state whose file is about to run.
+    fn begun(vm: &Vm) -> State {
         let mut state = vm.state(0).expect("a state");
-        state.begin(Entry::Chunk).expect("a coroutine");
-        state.resume(Reply::Nothing)
+        state.begin(Entry::Chunk).expect("it begins");
+        state
+    }
+
+    fn run(vm: &Vm) -> Turn {
+        begun(vm).resume(Reply::Nothing)
+    }
+
+    fn vm(script: Script) -> Vm {
+        Vm::new(&Arc::new(script), 1, Box::new(drop)).expect("a VM")
     }
 
     fn vm_of(text: &str) -> Vm {
-        Vm::new(&Arc::new(Script::of_text(text)), 1, Box::new(drop)).expect("a VM")
+        vm(Script::of_text(text))
     }
 
     #[test]
@@ -722,7 +680,7 @@ mod tests {
             options: vec![("threads".to_owned(), ScriptValue::Number(1.0))],
             ..Script::of_text(text)
         };
-        let turn = run(&Vm::new(&Arc::new(script), 1, Box::new(drop)).expect("a VM"));
+        let turn = run(&vm(script));
         let Turn::Failed(words) = turn else { panic!("{turn:?}") };
         assert_eq!(words, "stdin:1: no threads");
     }
@@ -763,22 +721,18 @@ mod tests {
             st:bind_param(unpack(p))
             p[1]:set(-1.5) p[2]:set(9007199254740993LL) p[3]:set(0.5) p[4]:set('a\\0b')
             coroutine.wrap(function() table.sort({ 1 }) st:execute() end)()";
-        let vm = vm_of(text);
-        let mut state = vm.state(0).expect("a state");
-        state.begin(Entry::Chunk).expect("it begins");
+        let mut state = begun(&vm_of(text));
         let mut turn = state.resume(Reply::Nothing);
         while let Turn::Request(Request::Connect | Request::Prepare(..)) = turn {
             turn = state.resume(Reply::Number(0));
         }
         let Turn::Request(Request::Execute(0, 0, arguments)) = turn else { panic!("{turn:?}") };
-        let text = |text: &str| Argument::Text(text.as_bytes().to_vec());
-        let number = Argument::Number;
         let wanted = [
-            (b'i', number(-1.0)),
-            (b'i', text("9007199254740993")),
-            (b'd', number(0.5)),
-            (b's', text("a\0b")),
-            (b'i', Argument::Null),
+            Argument::Int(-1),
+            Argument::Int(9_007_199_254_740_993),
+            Argument::Double(0.5),
+            Argument::Text(b"a\0b".to_vec()),
+            Argument::Null,
         ];
         assert_eq!(arguments, wanted);
         let turn = state.resume(Reply::Answer { columns: 0, rows: 0 });
@@ -791,9 +745,7 @@ mod tests {
             con:bulk_insert_init('INSERT')
             for _ = 1, 2 do con:bulk_insert_next(('x'):rep(262140)) end
             con:bulk_insert_next('y')";
-        let vm = vm_of(text);
-        let mut state = vm.state(0).expect("a state");
-        state.begin(Entry::Chunk).expect("it begins");
+        let mut state = begun(&vm_of(text));
         assert_eq!(next_query(&mut state).as_deref().map(str::len), Some(512 * 1024 - 1));
     }
 
@@ -802,9 +754,7 @@ mod tests {
         let text = "local con = sysbench.sql.driver():connect()
             function sysbench.hooks.sql_error_ignorable() con:query('ROLLBACK') end
             con:query('SELEC 1')";
-        let vm = vm_of(text);
-        let mut state = vm.state(0).expect("a state");
-        state.begin(Entry::Chunk).expect("it begins");
+        let mut state = begun(&vm_of(text));
         assert_eq!(next_query(&mut state).as_deref(), Some("SELEC 1"));
         let (code, text) = (1064, "no syntax".to_owned());
         let failed = Reply::Failed { code, state: "42000".to_owned(), text, listed: false };
@@ -818,8 +768,7 @@ mod tests {
     #[test]
     fn os_exit_is_an_error_when_results_come_after_the_script() {
         let script = Script { is_native: true, ..Script::of_text("\nos.exit(3)") };
-        let vm = Vm::new(&Arc::new(script), 1, Box::new(drop)).expect("a VM");
-        let turn = run(&vm);
+        let turn = run(&vm(script));
         let Turn::Failed(words) = turn else { panic!("{turn:?}") };
         assert!(words.starts_with("stdin:2: os.exit(3): "), "{words}");
     }
@@ -832,6 +781,25 @@ mod tests {
     }
 
     #[test]
+    fn options_are_printed_when_a_name_is_long() {
+        let text = format!("sysbench.cmdline.options = {{ {} = {{ 'long' }} }}", "n".repeat(100));
+        let script = Script { is_native: true, ..Script::of_text(&text) };
+        let mut state = begun(&vm(script));
+        assert!(matches!(state.resume(Reply::Nothing), Turn::Done(true)));
+        state.print_options().expect("it is printed");
+    }
+
+    #[test]
+    fn row_for_verify_is_refused_when_a_column_has_no_whole_number() {
+        let row = "{ [1.5] = 'lost' }";
+        let query = format!("{{ name = 'n', sql = 'SELECT 1', rows = {{ {row} }} }}");
+        let mut state = begun(&vm_of(&format!("loadgen.verify = {{ {query} }}")));
+        assert!(matches!(state.resume(Reply::Nothing), Turn::Done(true)));
+        let words = state.verify_queries().expect_err("it is no list");
+        assert_eq!(words, "loadgen.verify[1].rows[1] is no list");
+    }
+
+    #[test]
     fn prewarm_of_the_own_module_raises_the_limits_of_tables_in_memory_first() {
         let number = |name: &str, number| (name.to_owned(), ScriptValue::Number(number));
         let script = Script {
@@ -839,9 +807,7 @@ mod tests {
             options: vec![number("threads", 1.0), number("tables", 0.0)],
             ..Script::of_text("require('oltp_common')")
         };
-        let vm = Vm::new(&Arc::new(script), 1, Box::new(drop)).expect("a VM");
-        let mut state = vm.state(0).expect("a state");
-        state.begin(Entry::Chunk).expect("it begins");
+        let mut state = begun(&vm(script));
         assert_eq!(next_query(&mut state), None);
         state.begin(Entry::Command("prewarm")).expect("it begins");
         for name in ["tmp_table_size", "max_heap_table_size"] {

@@ -11,7 +11,7 @@ use toml::Value;
 
 use super::value::{RowCount, Scale, as_flag, serialize_display};
 use super::{AfterError, Distribution, StatementMode, limits};
-use crate::workload::{Workload, named};
+use crate::workload::Workload;
 
 /// The reason that verify cannot judge by the ledger of a script.
 pub(crate) const UNFOLLOWED: &str = "nobody knows the statements of a script";
@@ -62,8 +62,7 @@ pub type ScriptLog = Arc<dyn Fn(ScriptLine) + Send + Sync>;
 pub(crate) fn workload_of(path: &str) -> Workload {
     let name = path.rsplit('/').next().unwrap_or(path);
     let name: String = name.chars().filter(char::is_ascii_graphic).collect();
-    let usual = named("point-select").expect("it is built in");
-    Workload { name, built_in: false, transactions: Vec::new(), ..usual }
+    Workload { name, ..Workload::default() }
 }
 
 impl Script {
@@ -109,7 +108,7 @@ pub struct ScriptIdentity {
     pub files: Vec<(String, String)>,
     /// Numbers and switches among the options of its own.
     pub options: BTreeMap<String, f64>,
-    /// 16 bits of the hash of the others: they tell texts apart, and no password.
+    /// 16 bits of the hash of the others, which may be passwords: they tell them apart, and no more.
     pub texts: String,
 }
 
@@ -119,7 +118,9 @@ impl ScriptIdentity {
         for (name, value) in options {
             let number = match value {
                 ScriptValue::Switch(on) => Some(f64::from(u8::from(*on))),
-                ScriptValue::Number(number) => Some(*number).filter(|number| number.is_finite()),
+                ScriptValue::Number(number) => {
+                    Some(*number).filter(|number| number.is_finite() && !may_be_password(name))
+                }
                 ScriptValue::Text(_) | ScriptValue::List(_) => None,
             };
             match number {
@@ -132,6 +133,12 @@ impl ScriptIdentity {
         hash.truncate(if texts.is_empty() { 0 } else { 4 });
         ScriptIdentity { files, options: numbers, texts: hash }
     }
+}
+
+/// Returns whether an option, maybe a misspelt one, may be that of a password: its value is never shown.
+pub(crate) fn may_be_password(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.contains("pas") || name.contains("pw")
 }
 
 #[cfg(test)]
@@ -237,7 +244,7 @@ fn integer(number: i128) -> ScriptValue {
     if exact { ScriptValue::Number(number as f64) } else { ScriptValue::Text(number.to_string()) }
 }
 
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
@@ -394,6 +401,7 @@ mod tests {
                 ("rows".to_owned(), ScriptValue::Number(rows)),
                 ("on".to_owned(), ScriptValue::Switch(true)),
                 ("none".to_owned(), ScriptValue::Number(f64::NAN)),
+                ("my_password".to_owned(), ScriptValue::Number(4711.0)),
             ];
             ScriptIdentity::new(Vec::new(), &options)
         };

@@ -15,6 +15,7 @@ use super::scripts::{OLD, Places, STOCK};
 use super::settings::{Command, Ignored, Opening, OutputVersion, ScriptCall, Settings, Test};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
 use crate::plan::limits;
+use crate::plan::script::may_be_password;
 use crate::plan::value::CLIENTS_MAX;
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
@@ -392,8 +393,8 @@ impl<'a> Arguments<'a> {
 
     fn distribution(&self) -> Result<Distribution, Opening> {
         let name = self.values.text("rand-type");
-        let is_one = ["uniform", "gaussian", "special", "pareto", "zipfian"].contains(&name);
-        fatal(&format!("Invalid random numbers distribution: {name}.")).when(!is_one)?;
+        fatal(&format!("Invalid random numbers distribution: {name}."))
+            .when(self.values.rand_type().is_none())?;
         self.values.distribution().ok_or_else(|| unsupported(BOUNDS))
     }
 
@@ -613,9 +614,9 @@ pub(super) fn invalid_value(name: &str, value: &str) -> String {
     format!("Invalid value for the '{name}' option: '{}'", mask_value(name, value))
 }
 
-/// Returns a value for display: a name, even a misspelt one, may be that of a password.
+/// Returns a value for display.
 fn mask_value<'a>(name: &str, value: &'a str) -> &'a str {
-    if name.contains("pas") || name.contains("pw") { "***" } else { value }
+    if may_be_password(name) { "***" } else { value }
 }
 
 /// Fails on standard error in sysbench's words.

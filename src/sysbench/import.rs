@@ -9,7 +9,7 @@ mod lines;
 
 pub(crate) use command::native;
 use command::{Command, Verb, commands};
-use lines::{BEGIN, Line, Outputs, without_escapes};
+use lines::{BEGIN, Line, split_outputs, without_escapes};
 
 use crate::error::{VALUE_MAX, clip};
 use crate::summary::{
@@ -54,7 +54,7 @@ fn broken<T>(line: usize, what: impl Into<String>) -> Result<T, Unreadable> {
 pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unreadable>> {
     let text = decode(bytes);
     let text = without_escapes(&text);
-    let outputs = Outputs::new(&text);
+    let outputs = split_outputs(&text);
     let echoed = Echoed::new(&outputs);
     let mut found = Vec::new();
     for (at, lines) in outputs.iter().enumerate() {
@@ -76,9 +76,8 @@ pub(crate) fn runs(bytes: &[u8], told: &Imported) -> Vec<Result<FoundRun, Unread
     // Restores the order of the text after mixed outputs.
     found.sort_by_key(|(begin, _)| *begin);
     if found.is_empty() {
-        return vec![
-            Lines(outputs.unprefixed()).no_run(text.trim_start_matches('\u{feff}').trim_start()),
-        ];
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        return vec![Lines(&outputs[0]).no_run(text)];
     }
     found.into_iter().map(|(_, run)| run).collect()
 }
@@ -108,9 +107,8 @@ struct Echoed {
 }
 
 impl Echoed {
-    fn new(outputs: &Outputs) -> Echoed {
-        let is_one = outputs.iter().count() == 1;
-        let mut commands = if is_one { Vec::new() } else { commands(outputs.unprefixed()) };
+    fn new(outputs: &[Vec<Line>]) -> Echoed {
+        let mut commands = if outputs.len() == 1 { Vec::new() } else { commands(&outputs[0]) };
         commands.retain(|command| command.verb == Verb::Run);
         let lines = outputs.iter().flatten().filter(|(_, text)| text.starts_with(BEGIN));
         let mut begins: Vec<usize> = lines.map(|(number, _)| *number).collect();

@@ -36,7 +36,9 @@ use crate::progress::say;
 use crate::stop::{Stop, locked};
 use arguments::{Parsed, parse};
 use explain::native;
-pub(crate) use hints::{Answer, NativeFlag, NativeVerb, translate};
+#[cfg(test)]
+pub(crate) use hints::Answer;
+pub(crate) use hints::{NativeFlag, NativeVerb, translate};
 pub(crate) use import::import;
 #[cfg(feature = "lua")]
 pub(crate) use native_script::{Asked, NativeScript, Output};
@@ -47,7 +49,7 @@ pub(crate) use others::native_flags as flags_of_others;
 use output::Log;
 #[cfg(not(feature = "lua"))]
 use settings::ScriptCall;
-use settings::{Command, Ended, Settings};
+use settings::{Command, Ended, Settings, exit_status};
 #[cfg(test)]
 pub(crate) use tests::native_flags;
 
@@ -104,7 +106,7 @@ pub(crate) fn main(
     if let Some(warning) = log.warning.take() {
         say(&format!("warning: {warning}"));
     }
-    log.exit_status(ended?)
+    exit_status(ended?, log.broken.as_ref())
 }
 
 fn done(settings: &Settings, log: &Arc<Mutex<Log>>, stop: &Stop) -> Result<Ended> {

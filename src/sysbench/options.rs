@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::plan::RandType;
 use crate::workload::Distribution;
 
 /// The section of an option in `--help`, and the tests that take it.
@@ -69,7 +70,7 @@ pub(super) const ON: &[&str] = &["", "on", "true", "1"];
 pub(super) const REFUSED: &str = "refused";
 /// Marks an option that is accepted and ignored.
 pub(super) const NO_EFFECT: &str = "taken, has no effect";
-const NONE: &str = "loadgen has no such thing";
+pub(super) const NONE: &str = "loadgen has no such thing";
 const ALWAYS: &str = "timeline and histogram are always kept";
 const DRAWN: &str = "it goes into --distribution: special:I/P/R, pareto:H, zipf-adjacent:S";
 const RAND_TYPES: &str = "uniform, gaussian, special, pareto or zipfian";
@@ -268,18 +269,28 @@ impl OptionValues {
         Duration::from_secs(self.int(name) as u64)
     }
 
+    pub(super) fn rand_type(&self) -> Option<RandType> {
+        match self.text("rand-type") {
+            "uniform" => Some(RandType::Uniform),
+            "gaussian" => Some(RandType::Gaussian),
+            "special" => Some(RandType::Special),
+            "pareto" => Some(RandType::Pareto),
+            "zipfian" => Some(RandType::Zipfian),
+            _ => None,
+        }
+    }
+
     /// Returns the key distribution; None for an unknown name or a parameter out of bounds.
     pub(super) fn distribution(&self) -> Option<Distribution> {
         // Negative or non-numeric parameters are out of bounds, too.
         let [iterations, band, within] = ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"]
             .map(|name| int(self.text(name)).unwrap_or(-1) as u32);
-        match self.text("rand-type") {
-            "uniform" => Some(Distribution::Uniform),
-            "gaussian" => Distribution::gaussian(iterations),
-            "special" => Distribution::special(iterations, band, within),
-            "pareto" => Distribution::pareto(self.number("rand-pareto-h")),
-            "zipfian" => Distribution::zipf_adjacent(self.number("rand-zipfian-exp")),
-            _ => None,
+        match self.rand_type()? {
+            RandType::Uniform => Some(Distribution::Uniform),
+            RandType::Gaussian => Distribution::gaussian(iterations),
+            RandType::Special => Distribution::special(iterations, band, within),
+            RandType::Pareto => Distribution::pareto(self.number("rand-pareto-h")),
+            RandType::Zipfian => Distribution::zipf_adjacent(self.number("rand-zipfian-exp")),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Words of other load generators, for hints to native commands: their counterparts, and why some have none.
 
-use super::options::{Becomes, Entry, Group, OptionKind, with_dashes};
+use super::options::{Becomes, Entry, Group, NONE, OptionKind, with_dashes};
 use Becomes::{Flags, Nothing};
 
 /// A load generator whose words people type out of habit.
@@ -10,7 +10,6 @@ pub(super) struct Program {
     flags: &'static [Entry],
 }
 
-const NONE: &str = "loadgen has no such thing";
 const ALL_KEPT: &str = "all are kept: report --metric p99";
 const OWN_SQL: &str = "loadgen sql --file FILE has your own SQL";
 const A_COMMAND: &str = "a workload is a command: point-select, read-write";

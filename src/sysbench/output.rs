@@ -2,11 +2,10 @@
 //!
 //! All but the log is pure. 1.0 and 1.1 differ in the part "General statistics", 0.5 in much.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 
-use super::settings::{Ended, OutputVersion, Settings};
+use super::settings::{OutputVersion, Settings};
 use crate::engine::per_s;
-use crate::error::{Error, Result};
 use crate::observe::{ClientEvents, EventCounts, Ns, Times, seconds};
 #[cfg(feature = "lua")]
 use crate::plan::ScriptLine;
@@ -114,15 +113,6 @@ impl Log {
             self.script_line(&format!("{ms:12.3} |{bar:<40} {count}"));
         }
         self.notice(" ");
-    }
-
-    /// Returns the status, also for a log that could not be written; after a closed pipe that of the signal.
-    pub(crate) fn exit_status(&self, status: Ended) -> Result<Ended> {
-        match &self.broken {
-            None => Ok(status),
-            Some(e) if e.kind() == ErrorKind::BrokenPipe => Ok(141),
-            Some(e) => Err(Error::failed(format!("standard output: {e}"))),
-        }
     }
 
     fn put(&mut self, bytes: &[u8]) {

@@ -104,7 +104,7 @@ fn judge_unsaved(run: &MeasuredStep, context: &StepContext<'_>) -> Option<String
     let busy = share.host_busy.unwrap_or(0.0) * 100.0;
     let client =
         Client { cores: host.cores_usable, same_host, share: Some(share), ..Client::default() };
-    let judgement = judge::all(&Summary {
+    let judgement = judge::judge_step(&Summary {
         plan: engine::plan(plan, step, spread, tables, None, None),
         client,
         measured_s: run.counted.measured_s,

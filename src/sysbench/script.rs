@@ -21,7 +21,8 @@ use crate::lua::{Declared, Entry, State, Vm};
 use crate::mysql::ServerLink;
 use crate::mysql::wire::Inbox;
 use crate::observe::seconds;
-use crate::plan::{RandType, Script, ScriptIdentity, ScriptRandom, ScriptValue};
+use crate::plan::{Script, ScriptIdentity, ScriptRandom, ScriptValue};
+use crate::progress::say;
 use crate::stop::{COURTESY, Stop, locked, or_stop, within};
 use crate::summary::VerifyQuery;
 
@@ -124,10 +125,7 @@ async fn run_command(
     let Some(command) = call.command.as_deref() else { return Ok(0) };
     let own = match script_options(declared.as_deref(), call, &main.state) {
         Ok(options) => options,
-        Err(words) => {
-            crate::progress::say(&words);
-            return Ok(1);
-        }
+        Err(words) => return Ok(refuse(&words)),
     };
     Arc::make_mut(&mut script).options.extend(own.iter().cloned());
     vm.set_options(&script)?;
@@ -150,19 +148,19 @@ async fn run_command(
         }
         ("help" | "prepare" | "cleanup", None) => {
             let test = display_name(call);
-            crate::progress::say(&format!(
-                "'{test}' test does not implement the '{command}' command."
-            ));
-            1
+            refuse(&format!("'{test}' test does not implement the '{command}' command."))
         }
-        _ => {
-            crate::progress::say(&format!("Unknown command: {command}"));
-            1
-        }
+        _ => refuse(&format!("Unknown command: {command}")),
     };
     main.state.close()?;
     main.close().await;
     Ok(status)
+}
+
+/// Says on standard error why nothing is run.
+fn refuse(words: &str) -> Ended {
+    say(words);
+    1
 }
 
 /// Returns the name of a script in messages.
@@ -340,13 +338,6 @@ pub(super) fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Scri
         text = Some(read);
     }
     let values = &settings.values;
-    let rand_type = match values.text("rand-type") {
-        "uniform" => RandType::Uniform,
-        "gaussian" => RandType::Gaussian,
-        "pareto" => RandType::Pareto,
-        "zipfian" => RandType::Zipfian,
-        _ => RandType::Special,
-    };
     let number = |name: &str| values.int(name).clamp(0, 1_000) as u32;
     Ok(Script {
         path: call.path.clone(),
@@ -360,7 +351,7 @@ pub(super) fn read_script(settings: &Settings, call: &ScriptCall) -> Result<Scri
         // The driver's name is the script's matter.
         fault: settings.driver_fault.clone().filter(|_| values.text("db-driver") == "mysql"),
         random: ScriptRandom {
-            rand_type,
+            rand_type: values.rand_type().expect("the command line was checked"),
             iterations: number("rand-spec-iter"),
             percent: number("rand-spec-pct"),
             within: number("rand-spec-res"),
@@ -427,10 +418,9 @@ pub(super) fn script_options(
     }
     for option in declared {
         let given = call.given.iter().rev().find(|(name, _)| is(option, name));
-        let text = given.map(|(_, value)| value.clone().unwrap_or_default());
-        let text = text.or_else(|| option.default.clone());
-        let name = given.map_or(&option.name, |(name, _)| name);
-        if let Some(value) = read_value(option, name, text.as_deref())? {
+        let (name, text) =
+            given.map_or((&option.name, &option.default), |(name, text)| (name, text));
+        if let Some(value) = read_value(option, name, text.as_deref().unwrap_or_default())? {
             options.push((option.name.replace('-', "_"), value));
         }
     }
@@ -440,24 +430,22 @@ pub(super) fn script_options(
 fn read_value(
     option: &Declared,
     name: &str,
-    text: Option<&str>,
+    text: &str,
 ) -> std::result::Result<Option<ScriptValue>, String> {
-    let value = match (option.kind, text) {
-        (FILE, _) => return Ok(None),
-        // As in sysbench.
-        (BOOL, None) => ScriptValue::Switch(true),
-        (BOOL, Some(text)) if ON.contains(&text) => ScriptValue::Switch(true),
-        (BOOL, Some(text)) if OFF.contains(&text) => ScriptValue::Switch(false),
-        (BOOL, Some(text)) => return Err(invalid_option(name, Some(text))),
-        (INT, text) => {
-            let text = text.unwrap_or_default();
+    let value = match option.kind {
+        FILE => return Ok(None),
+        // Without a value it is on, as in sysbench.
+        BOOL if ON.contains(&text) => ScriptValue::Switch(true),
+        BOOL if OFF.contains(&text) => ScriptValue::Switch(false),
+        BOOL => return Err(invalid_option(name, Some(text))),
+        INT => {
             let wrong = || invalid_value(&option.name, text);
             ScriptValue::Number(int(text).ok_or_else(wrong)?.into())
         }
-        (SIZE, text) => ScriptValue::Number(size(text.unwrap_or_default())),
-        (DOUBLE, text) => ScriptValue::Number(leading_number(text.unwrap_or_default())),
-        (LIST, text) => ScriptValue::List(split_list(text.unwrap_or_default())),
-        (_, text) => ScriptValue::Text(text.unwrap_or_default().to_owned()),
+        SIZE => ScriptValue::Number(size(text)),
+        DOUBLE => ScriptValue::Number(leading_number(text)),
+        LIST => ScriptValue::List(split_list(text)),
+        _ => ScriptValue::Text(text.to_owned()),
     };
     Ok(Some(value))
 }

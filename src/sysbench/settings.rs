@@ -121,12 +121,17 @@ impl Opening {
         let mut out = io::stdout().lock();
         let written = out.write_all(self.stdout.as_bytes()).and_then(|()| out.flush());
         let _ = io::stderr().write_all(self.stderr.as_bytes());
-        match written {
-            Ok(()) => Ok(self.status),
-            // Like a log that breaks: a shell says nothing of it.
-            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(141),
-            Err(e) => Err(Error::failed(format!("standard output: {e}"))),
-        }
+        exit_status(self.status, written.err().as_ref())
+    }
+}
+
+/// Returns the status, also where standard output broke. After a closed pipe it is that of the signal, of which a
+/// shell says nothing.
+pub(super) fn exit_status(status: Ended, broken: Option<&io::Error>) -> Result<Ended> {
+    match broken {
+        None => Ok(status),
+        Some(e) if e.kind() == ErrorKind::BrokenPipe => Ok(141),
+        Some(e) => Err(Error::failed(format!("standard output: {e}"))),
     }
 }
 

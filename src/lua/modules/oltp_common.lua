@@ -188,13 +188,15 @@ function begin() stmt.begin:execute() end
 
 function commit() stmt.commit:execute() end
 
-function execute_point_selects()
+local function execute_by_id(key)
   local t = get_table_num()
-  for _ = 1, sysbench.opt.point_selects do
-    param[t].point_selects[1]:set(get_id())
-    stmt[t].point_selects:execute()
+  for _ = 1, sysbench.opt[key] do
+    param[t][key][1]:set(get_id())
+    stmt[t][key]:execute()
   end
 end
+
+function execute_point_selects() execute_by_id("point_selects") end
 
 local function execute_range(key)
   local t = get_table_num()
@@ -206,21 +208,11 @@ local function execute_range(key)
   end
 end
 
-function execute_simple_ranges() execute_range("simple_ranges") end
-
-function execute_sum_ranges() execute_range("sum_ranges") end
-
-function execute_order_ranges() execute_range("order_ranges") end
-
-function execute_distinct_ranges() execute_range("distinct_ranges") end
-
-function execute_index_updates()
-  local t = get_table_num()
-  for _ = 1, sysbench.opt.index_updates do
-    param[t].index_updates[1]:set(get_id())
-    stmt[t].index_updates:execute()
-  end
+for _, kind in ipairs({ "simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges" }) do
+  getfenv(1)["execute_" .. kind] = function() execute_range(kind) end
 end
+
+function execute_index_updates() execute_by_id("index_updates") end
 
 function execute_non_index_updates()
   local t = get_table_num()

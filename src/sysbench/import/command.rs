@@ -12,9 +12,10 @@ use crate::error::{VALUE_MAX, clip};
 use crate::plan::value::label;
 use crate::workload::named;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Verb {
     Prepare,
+    #[default]
     Run,
     Cleanup,
     Other,
@@ -39,7 +40,7 @@ const PROGRAMS_MAX: usize = 16;
 const OF_WORK: &str = "validate db-driver db-ps-mode mysql-ssl mysql-ssl-cipher mysql-compression \
                        mysql-compression-algorithms mysql-ignore-errors mysql-dry-run config-file";
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Command {
     pub end: usize,
     pub verb: Verb,
@@ -132,7 +133,7 @@ fn unreadable_command((number, line): Line) -> Option<Command> {
     let start = programs(line).next()?;
     let words = words(&line[start..], quote(&line[..start]));
     let options = words.iter().filter(|word| word.starts_with("--") && word.contains('='));
-    (options.count() > 1).then(|| Command::unreadable(number))
+    (options.count() > 1).then(|| Command { end: number, is_cut: true, ..Command::default() })
 }
 
 fn quote(text: &str) -> Option<char> {
@@ -183,7 +184,7 @@ fn read(words: &[String], end: usize) -> Option<Command> {
     let (given, plain): (Vec<&str>, Vec<&str>) = words.partition(|word| word.starts_with('-'));
     let is_verb = |word: &&str| VERBS.iter().find(|(known, _)| known == word);
     let (_, verb) = plain.last().and_then(is_verb)?;
-    let mut command = Command { verb: *verb, is_cut: false, ..Command::unreadable(end) };
+    let mut command = Command { end, verb: *verb, ..Command::default() };
     let before = &plain[..plain.len() - 1];
     // Words without dashes are options, or the test if nothing else is.
     let tests: Vec<&str> = before.iter().copied().filter(|word| !is_hidden(word)).collect();
@@ -201,13 +202,6 @@ fn read(words: &[String], end: usize) -> Option<Command> {
 }
 
 impl Command {
-    /// Makes a command of which only the end is known.
-    fn unreadable(end: usize) -> Command {
-        let values = OptionValues::default();
-        let (test, others, hidden) = (None, BTreeMap::new(), Vec::new());
-        Command { end, verb: Verb::Run, test, values, others, hidden, is_cut: true }
-    }
-
     fn option(&mut self, text: &str) {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let name = options::with_dashes(name);
@@ -281,13 +275,12 @@ impl Command {
     }
 
     pub(super) fn distribution(&self) -> Option<String> {
-        let given = OPTIONS.iter().filter(|entry| self.values.is_given(entry.key()));
-        let mut random = given.filter(|entry| draws(entry));
-        let is_known = random.all(|entry| !self.hidden.iter().any(|hidden| hidden == entry.key()));
-        let is_given =
-            OPTIONS.iter().any(|entry| draws(entry) && self.values.is_given(entry.key()));
-        let known = (is_given && is_known).then(|| self.values.distribution()).flatten();
-        known.map(|known| known.to_string())
+        let keys = OPTIONS.iter().filter(|entry| draws(entry)).map(Entry::key);
+        let given: Vec<&str> = keys.filter(|key| self.values.is_given(key)).collect();
+        if given.is_empty() || self.hidden.iter().any(|key| given.contains(&key.as_str())) {
+            return None;
+        }
+        self.values.distribution().map(|known| known.to_string())
     }
 
     pub(super) fn is_text(&self) -> bool {

@@ -9,10 +9,6 @@ pub(super) const BEGIN: &str = "Number of threads:";
 /// A trimmed, non-empty line with its number, from 1.
 pub(super) type Line<'a> = (usize, &'a str);
 
-/// The outputs in a text, each with the lines of one prefix; the first one has none.
-#[derive(Default)]
-pub(super) struct Outputs<'a>(Vec<Vec<Line<'a>>>);
-
 /// Lines that each run has alone on a line. Two of them with one prefix make it that of an output.
 const FIXED: [&str; 8] = [
     "Running the test with following options:",
@@ -31,42 +27,33 @@ const NAMES: [&str; 21] = [
     "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "AM", "PM",
 ];
 
-impl<'a> Outputs<'a> {
-    pub(super) fn new(text: &'a str) -> Outputs<'a> {
-        let pieces = (1..).zip(text.lines()).flat_map(|(number, line)| {
-            // Text overwritten after a carriage return is another line.
-            line.split('\r').map(move |piece| (number, piece))
-        });
-        let lines: Vec<Line> = pieces
-            .map(|(number, piece)| (number, piece.trim_start_matches('\u{feff}').trim()))
-            .filter(|(_, piece)| !piece.is_empty())
-            .collect();
-        let prefixes = prefixes(&lines);
-        let mut outputs = vec![Vec::new()];
-        let mut places: HashMap<String, usize> = HashMap::new();
-        for (number, line) in lines {
-            match longest(line, &prefixes) {
-                None => outputs[0].push((number, line)),
-                Some((_, "")) => {}
-                Some((prefix, rest)) => {
-                    let at = *places.entry(prefix).or_insert(outputs.len());
-                    if at == outputs.len() {
-                        outputs.push(Vec::new());
-                    }
-                    outputs[at].push((number, rest));
+/// Splits a text into outputs, each with the lines of one prefix; those of the first one have none.
+pub(super) fn split_outputs(text: &str) -> Vec<Vec<Line<'_>>> {
+    let pieces = (1..).zip(text.lines()).flat_map(|(number, line)| {
+        // Text overwritten after a carriage return is another line.
+        line.split('\r').map(move |piece| (number, piece))
+    });
+    let lines: Vec<Line> = pieces
+        .map(|(number, piece)| (number, piece.trim_start_matches('\u{feff}').trim()))
+        .filter(|(_, piece)| !piece.is_empty())
+        .collect();
+    let prefixes = prefixes(&lines);
+    let mut outputs = vec![Vec::new()];
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (number, line) in lines {
+        match longest(line, &prefixes) {
+            None => outputs[0].push((number, line)),
+            Some((_, "")) => {}
+            Some((prefix, rest)) => {
+                let at = *places.entry(prefix).or_insert(outputs.len());
+                if at == outputs.len() {
+                    outputs.push(Vec::new());
                 }
+                outputs[at].push((number, rest));
             }
         }
-        Outputs(outputs)
     }
-
-    pub(super) fn unprefixed(&self) -> &[Line<'a>] {
-        &self.0[0]
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[Line<'a>]> {
-        self.0.iter().map(Vec::as_slice)
-    }
+    outputs
 }
 
 fn prefixes(lines: &[Line]) -> HashSet<String> {

@@ -490,6 +490,7 @@ fn the_environment_says_where_the_socket_the_password_and_the_summary_are() {
 fn a_password_is_in_no_answer_when_it_is_mistyped() {
     for line in [
         "oltp_insert --mysql-pass=hush run",
+        "oltp_insert --DB_PASS=hush run",
         "--mysql-password hush run",
         "--mysql-password hush oltp_insert run",
         "oltp_insert --mysql-password hush run",

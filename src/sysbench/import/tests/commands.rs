@@ -10,6 +10,8 @@ struct Case {
 }
 const USUAL: Case =
     Case { echoed: "", test: Some("read-only"), tables: Some(4), range_size: Some("7") };
+/// A command line of which nothing is known.
+const UNREAD: Case = Case { echoed: "", test: None, tables: None, range_size: None };
 
 const ECHOED: &[Case] = &[
     Case { echoed: "sysbench oltp_read_only --tables=4 --range-size=7 run", ..USUAL },
@@ -71,12 +73,7 @@ const ECHOED: &[Case] = &[
                     sysbench oltp_read_only --tables=4 --range-size=7 run",
         ..USUAL
     },
-    Case {
-        echoed: "sysbench oltp_delete --tables=9 run\n+ sysbench $TEST $OPTIONS run",
-        test: None,
-        tables: None,
-        range_size: None,
-    },
+    Case { echoed: "sysbench oltp_delete --tables=9 run\n+ sysbench $TEST $OPTIONS run", ..UNREAD },
     Case {
         echoed: "sysbench oltp_read_only --tables=$T --range-size=7 run",
         tables: None,
@@ -93,19 +90,12 @@ const ECHOED: &[Case] = &[
     },
     Case {
         echoed: "sysbench oltp_delete --tables=9 run\nsysbench --time=9 --tables=4 --mysql-ho\nst=db1 x run",
-        test: None,
-        tables: None,
-        range_size: None,
+        ..UNREAD
     },
     // sysbench itself has one table.
     Case { echoed: "sysbench oltp_read_only --range-size=7 run", tables: Some(1), ..USUAL },
     // It is of another run.
-    Case {
-        echoed: "sysbench oltp_read_only --tables=4 --range-size=7 --threads=16 run",
-        test: None,
-        tables: None,
-        range_size: None,
-    },
+    Case { echoed: "sysbench oltp_read_only --tables=4 --range-size=7 --threads=16 run", ..UNREAD },
     Case {
         echoed: "sysbench oltp_read_only --tables=4 --range-size=7 prepare",
         test: None,
@@ -114,18 +104,11 @@ const ECHOED: &[Case] = &[
     },
     Case {
         echoed: "sysbench oltp_read_only --tables=4 prepare\nsysbench oltp_common --tables=4 cleanup",
-        test: None,
-        tables: None,
-        range_size: None,
+        ..UNREAD
     },
     // None is a command line.
-    Case {
-        echoed: "we let sysbench with --tables=4 once more on --range-size=7 run",
-        test: None,
-        tables: None,
-        range_size: None,
-    },
-    Case { echoed: "sysbench --version", test: None, tables: None, range_size: None },
+    Case { echoed: "we let sysbench with --tables=4 once more on --range-size=7 run", ..UNREAD },
+    Case { echoed: "sysbench --version", ..UNREAD },
 ];
 
 #[test]
