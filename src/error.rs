@@ -156,8 +156,7 @@ impl Error {
 
     /// Renders the text for standard error: `error: …`, then a blank line and the hints.
     pub fn render(&self) -> String {
-        let hint = |hint: &String| format!("hint: {hint}\n");
-        let hints = self.hints.iter().map(hint).collect::<Vec<_>>().concat();
+        let hints: String = self.hints.iter().map(|hint| format!("hint: {hint}\n")).collect();
         let blank = if hints.is_empty() { "" } else { "\n" };
         format!("error: {}\n{blank}{hints}", self.message)
     }
@@ -284,7 +283,7 @@ pub(crate) fn indented(text: &str) -> String {
 /// Returns the worst error, of one kind the first, and the others in order.
 pub(crate) fn ranked(errors: impl IntoIterator<Item = Error>) -> (Option<Error>, Vec<Error>) {
     let mut errors: Vec<Error> = errors.into_iter().collect();
-    let first = (0..errors.len()).min_by_key(|at| errors.get(*at).map(Error::kind));
+    let first = (0..errors.len()).min_by_key(|at| errors[*at].kind);
     (first.map(|at| errors.remove(at)), errors)
 }
 

@@ -108,7 +108,7 @@ const STATEMENTS_MAX: usize = 16_382;
 
 /// A connection's statements. Numbers are never reused, so that a closed statement gives an error.
 struct Commands {
-    pub(crate) shared: Rc<Shared>,
+    shared: Rc<Shared>,
     deprecate_eof: bool,
     last: u32,
     known: HashMap<u32, Prepared>,

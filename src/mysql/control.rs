@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use super::errors::Failure;
 pub(crate) use super::errors::{Asked, optional};
-use super::errors::{Failure, LOST};
 use super::facts::SettingChange;
 use super::session::Session;
 use super::wire::LeanSession;
@@ -94,11 +94,7 @@ pub(crate) async fn limit_lock_wait(session: &mut Session) -> Asked<()> {
 }
 
 pub(crate) fn explain(failure: &Failure, doing: &str) -> Error {
-    let error = Error::server(format!("cannot {doing}: {failure}")).passing(failure.may_pass());
-    match failure {
-        Failure::Lost(_) => error.hint(LOST),
-        Failure::Server { .. } => error,
-    }
+    failure.explain(&format!("cannot {doing}"))
 }
 
 /// Round trips that count, after as many for warm-up.
@@ -137,22 +133,21 @@ const SECRET_ENDS: &str = "_password _passwd _pwd _pass _passphrase _secret _sec
 
 /// Values longer than 4,096 characters end in a hash of the whole; secrets are withheld.
 pub async fn variables(session: &mut Session) -> Asked<Variables> {
-    let raw = pairs(session, "SHOW GLOBAL VARIABLES").await?;
-    Ok(raw.into_iter().map(|(name, value)| redact_and_cut(name, value)).collect())
+    let mut variables = pairs(session, "SHOW GLOBAL VARIABLES").await?;
+    for (name, value) in &mut variables {
+        *value = redact_and_cut(name, std::mem::take(value));
+    }
+    Ok(variables)
 }
 
-fn redact_and_cut(name: String, value: String) -> (String, String) {
+fn redact_and_cut(name: &str, value: String) -> String {
     let lower = name.to_ascii_lowercase();
     if SECRET_ENDS.split(' ').any(|end| lower.ends_with(end)) && !is_switch(&value) {
-        return (name, WITHHELD.to_owned());
+        return WITHHELD.to_owned();
     }
-    match value.char_indices().nth(VALUE_MAX) {
-        None => (name, value),
-        Some((end, _)) => {
-            let (more, whole) = (value.chars().count() - VALUE_MAX, mix(name_part(&value)));
-            (name, format!("{}… and {more} more characters, {whole:016x} in all", &value[..end]))
-        }
-    }
+    let Some((end, _)) = value.char_indices().nth(VALUE_MAX) else { return value };
+    let (more, whole) = (value.chars().count() - VALUE_MAX, mix(name_part(&value)));
+    format!("{}… and {more} more characters, {whole:016x} in all", &value[..end])
 }
 
 /// Recognises switches such as `disconnect_on_expired_password`, which are no secrets.
@@ -181,7 +176,7 @@ mod variables_tests {
 
     #[test]
     fn secrets_are_withheld_and_settings_are_not() {
-        let value = |name: &str, value: &str| redact_and_cut(name.to_owned(), value.to_owned()).1;
+        let value = |name: &str, value: &str| redact_and_cut(name, value.to_owned());
         for name in [
             "report_password",
             "wsrep_sst_auth",
@@ -210,14 +205,13 @@ mod variables_tests {
 
     #[test]
     fn long_values_are_cut_between_characters() {
-        let (_, value) = redact_and_cut("gtid_executed".to_owned(), "ü".repeat(VALUE_MAX + 1));
+        let value = redact_and_cut("gtid_executed", "ü".repeat(VALUE_MAX + 1));
         let start = format!("{}… and 1 more characters, ", "ü".repeat(VALUE_MAX));
         assert!(value.starts_with(&start), "{value}");
-        let ends =
-            |end: &str| redact_and_cut("init_connect".to_owned(), "x".repeat(VALUE_MAX) + end).1;
+        let ends = |end: &str| redact_and_cut("init_connect", "x".repeat(VALUE_MAX) + end);
         assert_ne!(ends("a"), ends("b"), "what is cut off still counts");
         let whole = "x".repeat(VALUE_MAX);
-        assert_eq!(redact_and_cut("a".to_owned(), whole.clone()).1, whole);
+        assert_eq!(redact_and_cut("a", whole.clone()), whole);
     }
 
     #[test]

@@ -293,8 +293,6 @@ mod tests {
     use crate::error::Kind;
     use crate::mysql::ConnectOptions;
 
-    const EVERY: Duration = Duration::from_secs(5);
-
     fn row(id: u32, command: &str, time_s: u64) -> Process {
         let [user, from, database, command] = ["u", "h:1", "sbtest", command].map(str::to_owned);
         Process { id: id.into(), user, from, database, command, time_s }
@@ -345,7 +343,7 @@ mod tests {
     }
 
     fn run<T>(future: impl Future<Output = T>) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(future)
     }
 
@@ -354,8 +352,7 @@ mod tests {
         for at in [At::Connect(1), At::Statement(3)] {
             let hang = Fault::new(at, Action::StallAll(Duration::from_mins(10)));
             let (_server, liveness) = liveness(vec![hang], &Stop::default());
-            let never = std::future::pending::<Result<()>>();
-            let error = run(liveness.during(never)).expect_err("silence");
+            let error = run(liveness.during(pending::<Result<()>>())).expect_err("silence");
             assert_eq!(error.kind(), Kind::Server);
             assert!(error.to_string().contains(" 2s"), "{error}");
             assert!(!error.hints().is_empty());
@@ -405,8 +402,7 @@ mod tests {
             let (first, number) = (first.clone(), number.fetch_add(1, Ordering::Relaxed));
             async move { if number == 0 { first().await } else { pending().await } }
         };
-        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(threads.run(work, || {}))
+        run(threads.run(work, || {}))
     }
 
     #[test]

@@ -45,9 +45,9 @@ pub struct Needs<'a> {
 }
 
 impl Needs<'_> {
-    /// Returns the most of the measured clients, and of those beside, that one address is dealt.
-    fn clients_of_first(&self) -> [u32; 2] {
-        [self.clients_max.div_ceil(self.addresses), self.clients_beside]
+    /// Returns the most of the measured clients that one address is dealt.
+    fn clients_of_first(&self) -> u32 {
+        self.clients_max.div_ceil(self.addresses)
     }
 }
 
@@ -111,12 +111,10 @@ async fn examine(
     let level = ["transaction_isolation", "tx_isolation"].iter().find_map(|name| texts.get(*name));
     if let Some(dataset) = &mut dataset {
         dataset.ids = found.ids();
-    }
-    if let (Some(dataset), Some("READ-UNCOMMITTED")) = (&mut dataset, level.map(String::as_str)) {
-        dataset.tables.atomic = false;
-    }
-    if let (true, Some(dataset)) = (needs.writes, &dataset) {
-        tables.try_writes(dataset.tables.count).await?;
+        dataset.tables.atomic &= level.is_none_or(|level| level != "READ-UNCOMMITTED");
+        if needs.writes {
+            tables.try_writes(dataset.tables.count).await?;
+        }
     }
 
     // Also for missing tables, so that all problems are named at once.
@@ -229,11 +227,7 @@ impl Tables<'_> {
 
     async fn number(&mut self, table: u32, which: &str, from: &str) -> Asked<Option<u64>> {
         let asked = query_single(self.session, &format!("SELECT {which} FROM {from}")).await;
-        let what = format!("{} cannot be read", self.found.name(table));
-        let (refused, database) = ((what.as_str(), Tried::Inspect), self.needs.database);
-        let Some(text) = self.findings.note_refusal(asked, refused, database)? else {
-            return Ok(None);
-        };
+        let Some(text) = self.note_refusal(asked, table, "read")? else { return Ok(None) };
         // An empty table has no largest id.
         let number = text.map_or(Some(0), |text| text.parse::<i128>().ok());
         let odd = || Failure::lost(format!("{which} that is no number"));
@@ -247,21 +241,20 @@ impl Tables<'_> {
         let mut ask_again = ASK_AGAIN;
         for (number, table) in used {
             let ids = sample(&mut stream, rows, probes);
-            let Some(mut present) = self.count_present(*number, &ids).await? else {
-                return Ok(None);
-            };
-            // Another process may delete rows and put them back, as an operation of ours does.
-            for _ in 0..ask_again {
-                if present >= ids.len() as u64 {
-                    break;
+            let (mut present, asked) = (0, ids.len() as u64);
+            for attempt in 0..=ask_again {
+                // Another process may delete rows and put them back, as an operation of ours does.
+                if attempt > 0 {
+                    tokio::time::sleep(ASK_AGAIN_AFTER).await;
                 }
-                tokio::time::sleep(ASK_AGAIN_AFTER).await;
                 let Some(counted) = self.count_present(*number, &ids).await? else {
                     return Ok(None);
                 };
                 present = present.max(counted);
+                if present >= asked {
+                    break;
+                }
             }
-            let asked = ids.len() as u64;
             if present >= asked {
                 continue;
             }
@@ -299,15 +292,18 @@ impl Tables<'_> {
             // Ids start at 1.
             let (table, column) = (self.found.sql_name(number), self.found.schema.facts().writable);
             let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
-            let what = format!("{} cannot be written", self.found.name(number));
             let tried = self.session.execute(&sql).await;
-            let (refused, database) = ((what.as_str(), Tried::Inspect), self.needs.database);
             // A problem of one table is mostly one of all.
-            if self.findings.note_refusal(tried, refused, database)?.is_none() {
+            if self.note_refusal(tried, number, "written")?.is_none() {
                 break;
             }
         }
         Ok(())
+    }
+
+    fn note_refusal<T>(&mut self, asked: Asked<T>, table: u32, done: &str) -> Asked<Option<T>> {
+        let what = format!("{} cannot be {done}", self.found.name(table));
+        self.findings.note_refusal(asked, (&what, Tried::Inspect), self.needs.database)
     }
 }
 
@@ -501,9 +497,8 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
     let number = |name: &str| amount(seen, name);
     // Servers without a limit say 0; MariaDB says -1 for "nobody".
     let limit = |name: &str| number(name).filter(|limit| *limit != 0);
-    let [own, beside] = needs.clients_of_first();
-    let (clients, spare) = (u64::from(own) + u64::from(beside), SPARE_CONNECTIONS);
-    let beside = u64::from(beside);
+    let (own, beside) = (needs.clients_of_first(), u64::from(needs.clients_beside));
+    let (clients, spare) = (u64::from(own) + beside, SPARE_CONNECTIONS);
     let parts = if beside > 0 { format!(" + {beside} beside") } else { String::new() };
     let shown = terms::clients(own) + &parts;
     if let Some((max, connected)) = number("max_connections").zip(number("Threads_connected")) {
@@ -558,7 +553,7 @@ fn judge_statements(
         return findings.warn(finding!(Unchecked, "max_prepared_stmt_count"));
     };
     let now = amount(seen, "Prepared_stmt_count").unwrap_or(0);
-    let [own, _] = needs.clients_of_first();
+    let own = needs.clients_of_first();
     let need = u64::from(own).saturating_mul(each).saturating_add(now);
     let need = need.saturating_add(beside);
     let pinned = if tables == 1 { "" } else { ", or --spread pinned (one table a client)" };
@@ -599,12 +594,8 @@ fn judge_own(own: &Own, clients: u64, findings: &mut PreflightReport) {
         let (sum, need) = memory(OWN_BYTES);
         let kib = need << 10;
         let hint = format!("raise the limit of the shell that starts loadgen: ulimit -v {kib}");
-        check_limit(
-            findings,
-            ("this process's memory limit in MiB", mib(max)),
-            (&sum, need),
-            &hint,
-        );
+        let name = "this process's memory limit in MiB";
+        check_limit(findings, (name, mib(max)), (&sum, need), &hint);
     }
 }
 
@@ -664,34 +655,38 @@ impl PreflightReport {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
 
-    fn concluded(version: &str, comment: &str) -> std::result::Result<Vec<String>, String> {
+    use super::*;
+    use crate::error::Kind;
+
+    /// Codes of the warnings, or the message and hints.
+    fn concluded(judge: impl FnOnce(&mut PreflightReport)) -> Result<String, String> {
         let mut findings = PreflightReport::default();
-        check_product(&Product::from_version(version, comment), &mut findings);
-        findings
-            .conclude()
-            .map(|warnings| warnings.into_iter().map(|w| w.name().to_owned()).collect())
-            .map_err(|error| error.to_string())
+        judge(&mut findings);
+        let warnings = findings.conclude().map_err(|error| error.render())?;
+        Ok(warnings.iter().map(Finding::name).collect::<Vec<_>>().join(" "))
     }
 
     #[test]
     fn versions_are_refused_warned_about_or_fine() {
-        assert_eq!(concluded("8.4.0", "MySQL Community Server - GPL"), Ok(vec![]));
-        assert_eq!(concluded("10.1.23-MariaDB", ""), Ok(vec![]));
-        assert_eq!(concluded("5.1.73", ""), Ok(vec!["old_server".to_owned()]));
-        assert_eq!(concluded("8.0.11-TiDB-v7.5.1", ""), Ok(vec!["unknown_server".to_owned()]));
-        assert_eq!(concluded("who knows", ""), Ok(vec!["unknown_server".to_owned()]));
-        assert_eq!(concluded("9.7.0-debug", ""), Ok(vec!["server_debug_build".to_owned()]));
-        assert!(concluded("5.0.96", "").is_err_and(|e| e.contains("too old")));
+        let judged = |version: &str| {
+            concluded(|findings| check_product(&Product::from_version(version, ""), findings))
+        };
+        for (version, codes) in [
+            ("8.4.0", ""),
+            ("10.1.23-MariaDB", ""),
+            ("5.1.73", "old_server"),
+            ("8.0.11-TiDB-v7.5.1", "unknown_server"),
+            ("who knows", "unknown_server"),
+            ("9.7.0-debug", "server_debug_build"),
+        ] {
+            assert_eq!(judged(version).as_deref(), Ok(codes), "{version}");
+        }
+        assert!(judged("5.0.96").is_err_and(|e| e.contains("too old")));
     }
-}
 
-#[cfg(test)]
-mod limits_tests {
-    use super::*;
-
-    pub(super) fn needs() -> Needs<'static> {
+    fn needs() -> Needs<'static> {
         Needs {
             database: "sbtest",
             schema: Schema::Sbtest,
@@ -713,10 +708,7 @@ mod limits_tests {
 
     #[test]
     fn clients_beside_take_connections_from_the_measured_ones() {
-        let seen = ENOUGH.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
-        let mut findings = PreflightReport::default();
-        judge(&seen, &Needs { clients_beside: 6, ..needs() }, 8, &mut findings);
-        let shown = findings.conclude().expect_err("refused").render();
+        let shown = judged_by(&Needs { clients_beside: 6, ..needs() }, &[]).expect_err("refused");
         for part in ["256 clients + 6 beside + 1", " = 267", "--clients up to 250"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
@@ -724,13 +716,8 @@ mod limits_tests {
 
     #[test]
     fn first_address_has_a_part_of_the_clients_when_there_are_several() {
-        let judged = |clients_max| {
-            let seen = ENOUGH.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
-            let mut findings = PreflightReport::default();
-            judge(&seen, &Needs { clients_max, addresses: 2, ..needs() }, 8, &mut findings);
-            findings.conclude().map(|warnings| warnings.len()).map_err(|error| error.render())
-        };
-        assert_eq!(judged(512), Ok(0));
+        let judged = |clients_max| judged_by(&Needs { clients_max, addresses: 2, ..needs() }, &[]);
+        assert_eq!(judged(512).as_deref(), Ok(""));
         let shown = judged(513).expect_err("refused");
         assert!(
             shown.contains("257 clients + 1") && shown.contains("--clients up to 512"),
@@ -740,11 +727,8 @@ mod limits_tests {
 
     #[test]
     fn limit_is_kept_when_it_is_beyond_all_numbers_with_several_addresses() {
-        let mut seen: Numbers = ENOUGH.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
-        seen.insert("max_connections".to_owned(), i64::MAX);
-        let mut findings = PreflightReport::default();
-        judge(&seen, &Needs { addresses: 3, ..needs() }, 8, &mut findings);
-        assert!(findings.conclude().is_ok());
+        let most = [("max_connections", i64::MAX)];
+        assert_eq!(judged_by(&Needs { addresses: 3, ..needs() }, &most).as_deref(), Ok(""));
     }
 
     const ENOUGH: [(&str, i64); 8] = [
@@ -758,24 +742,19 @@ mod limits_tests {
         ("open_files_limit", 0),
     ];
 
-    /// Codes of the warnings, or the message and hints, where some numbers are others.
-    fn judged(others: &[(&str, i64)]) -> std::result::Result<Vec<String>, String> {
-        let seen = ENOUGH.iter().chain(others).map(|(name, n)| ((*name).to_owned(), *n));
-        judged_alone(&seen.collect())
+    /// Judges numbers that suffice, but for some.
+    fn judged_by(needs: &Needs<'_>, others: &[(&str, i64)]) -> Result<String, String> {
+        let seen = ENOUGH.iter().chain(others).map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        concluded(|findings| judge(&seen, needs, 8, findings))
     }
 
-    fn judged_alone(seen: &Numbers) -> std::result::Result<Vec<String>, String> {
-        let mut findings = PreflightReport::default();
-        judge(seen, &needs(), 8, &mut findings);
-        findings
-            .conclude()
-            .map(|warnings| warnings.into_iter().map(|w| w.name().to_owned()).collect())
-            .map_err(|error| error.render())
+    fn judged(others: &[(&str, i64)]) -> Result<String, String> {
+        judged_by(&needs(), others)
     }
 
     #[test]
     fn what_just_suffices_is_fine() {
-        assert_eq!(judged(&[]), Ok(vec![]));
+        assert_eq!(judged(&[]).as_deref(), Ok(""));
     }
 
     #[test]
@@ -807,8 +786,9 @@ mod limits_tests {
     fn what_is_only_odd_or_unknown_is_a_warning() {
         let odd = [("wait_timeout", 60), ("table_open_cache", 263), ("open_files_limit", 200)];
         let codes = judged(&odd).expect("warnings");
-        assert_eq!(codes, ["short_wait_timeout", "small_table_cache", "few_server_files"]);
-        assert_eq!(judged_alone(&Numbers::new()).expect("warnings"), ["unchecked", "unchecked"]);
+        assert_eq!(codes, "short_wait_timeout small_table_cache few_server_files");
+        let unknown = concluded(|findings| judge(&Numbers::new(), &needs(), 8, findings));
+        assert_eq!(unknown.expect("warnings"), "unchecked unchecked");
     }
 
     const UNLIMITED: Own = Own {
@@ -820,11 +800,9 @@ mod limits_tests {
 
     #[test]
     fn descriptors_of_this_process_count() {
-        let judged = |max| {
-            let mut findings = PreflightReport::default();
-            let own = Own { descriptors_max: max, ..UNLIMITED };
-            judge_own(&own, 256, &mut findings);
-            findings.conclude().map_err(|error| error.render())
+        let judged = |descriptors_max| {
+            let own = Own { descriptors_max, ..UNLIMITED };
+            concluded(|findings| judge_own(&own, 256, findings))
         };
         assert!(judged(300).is_ok());
         assert!(judged(299).is_err_and(|e| e.contains("ulimit -Hn 300")));
@@ -833,31 +811,20 @@ mod limits_tests {
     #[test]
     fn memory_of_this_process_counts_where_it_is_limited() {
         let judged = |mib: u64| {
-            let mut findings = PreflightReport::default();
             let own = Own { address_space_max: Some(mib << 20), ..UNLIMITED };
-            judge_own(&own, 256, &mut findings);
-            findings.conclude().map_err(|error| error.render())
+            concluded(|findings| judge_own(&own, 256, findings))
         };
         assert!(judged(272).is_ok());
         assert!(judged(271).is_err_and(|e| e.contains("= 272")));
         let judged = |mib: u64| {
-            let mut findings = PreflightReport::default();
             let group_max = Some(Limit { bytes: mib << 20, file: "/x/memory.max".into() });
-            judge_own(&Own { group_max, ..UNLIMITED }, 256, &mut findings);
-            findings.conclude().map_err(|error| error.render())
+            concluded(|findings| judge_own(&Own { group_max, ..UNLIMITED }, 256, findings))
         };
         assert!(judged(80).is_ok());
         let shown = judged(79).expect_err("refused");
         assert!(shown.contains("(/x/memory.max)") && shown.contains(" 79,"), "{shown}");
         assert!(shown.contains("= 80") && shown.contains("--memory 80m"), "{shown}");
     }
-}
-
-#[cfg(test)]
-mod settle_tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
 
     fn table(mark: Option<(u32, u64)>) -> Table {
         Table {
@@ -879,9 +846,9 @@ mod settle_tests {
         }
     }
 
-    fn chosen(numbers: &[u32], tables: Option<u32>) -> std::result::Result<u32, Error> {
+    fn chosen(numbers: &[u32], tables: Option<u32>) -> Result<u32> {
         let mut findings = PreflightReport::default();
-        let needs = Needs { tables, rows: Some(100), ..super::limits_tests::needs() };
+        let needs = Needs { tables, rows: Some(100), ..needs() };
         let chosen = choose_tables(&found(numbers), &needs, &mut findings);
         findings.conclude()?;
         Ok(chosen.expect("a choice without a problem"))
@@ -954,11 +921,6 @@ mod settle_tests {
         assert_eq!((foreign.tables.own, foreign.data_seed), (false, None));
         assert_eq!(warnings, ["mixed_engines", "k_not_indexed"]);
     }
-}
-
-#[cfg(test)]
-mod probe_tests {
-    use super::*;
 
     #[test]
     fn samples_hold_both_ends_and_no_id_twice() {
@@ -971,12 +933,6 @@ mod probe_tests {
             assert!(ids.len() > 600 && ids.len() <= 1000, "{}", ids.len());
         }
     }
-}
-
-#[cfg(test)]
-mod findings_tests {
-    use super::*;
-    use crate::error::Kind;
 
     #[test]
     fn one_problem_is_the_message() {

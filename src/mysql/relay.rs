@@ -40,7 +40,7 @@ pub(super) async fn connect(link: &ServerLink) -> mysql_async::Result<(Conn, Rel
             // The driver notices the end of a connection.
             let _ = copy_bidirectional_with_sizes(&mut driver, &mut server, ROOM, ROOM).await;
         });
-        Ok(Relay { task, is_needed: login.is_beyond_driver() })
+        Ok(Relay { task, is_needed: login.beyond_driver })
     };
     try_join(Conn::new(opts), relay).await
 }

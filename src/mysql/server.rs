@@ -291,8 +291,9 @@ pub async fn exposure(session: &mut Session, target: &ConnectOptions) -> Result<
 }
 
 #[cfg(test)]
-mod loopback_tests {
-    use super::is_loopback;
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn an_address_is_loopback_when_nothing_leaves_the_host() {
@@ -303,79 +304,22 @@ mod loopback_tests {
             assert!(!is_loopback(host), "{host}");
         }
     }
-}
-
-#[cfg(test)]
-mod product_tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    struct Said {
-        version: &'static str,
-        comment: &'static str,
-        family: Family,
-        number: (u16, u16, u16),
-    }
 
     #[test]
     fn servers_are_known_by_what_they_say() {
-        for Said { version, comment, family, number } in [
-            Said {
-                version: "5.5.34",
-                comment: "MySQL Community Server (GPL)",
-                family: Family::MySql,
-                number: (5, 5, 34),
-            },
-            Said {
-                version: "9.7.4-2",
-                comment: "(Debian)",
-                family: Family::MySql,
-                number: (9, 7, 4),
-            },
-            Said {
-                version: "8.0.36-28",
-                comment: "Percona Server (GPL), Release 28",
-                family: Family::MySql,
-                number: (8, 0, 36),
-            },
-            Said {
-                version: "10.11.18-MariaDB-0+deb12u1",
-                comment: "Debian 12",
-                family: Family::MariaDb,
-                number: (10, 11, 18),
-            },
-            Said {
-                version: "5.5.5-10.1.23-MariaDB",
-                comment: "MariaDB Server",
-                family: Family::MariaDb,
-                number: (10, 1, 23),
-            },
-            Said {
-                version: "5.5.5-m3",
-                comment: "Source distribution",
-                family: Family::MySql,
-                number: (5, 5, 5),
-            },
-            Said {
-                version: "8.0.11-TiDB-v7.5.1",
-                comment: "TiDB Server",
-                family: Family::Other("TiDB"),
-                number: (8, 0, 11),
-            },
-            Said {
-                version: "8.0.30-Vitess",
-                comment: "Version: 19.0",
-                family: Family::Other("Vitess"),
-                number: (8, 0, 30),
-            },
-            Said {
-                version: "8.0.33",
-                comment: "(ProxySQL)",
-                family: Family::Other("ProxySQL"),
-                number: (8, 0, 33),
-            },
-            Said { version: "unknown", comment: "", family: Family::MySql, number: (0, 0, 0) },
-            Said { version: "70000.1.1", comment: "", family: Family::MySql, number: (0, 0, 0) },
+        use Family::{MariaDb, MySql, Other};
+        for (version, comment, family, number) in [
+            ("5.5.34", "MySQL Community Server (GPL)", MySql, (5, 5, 34)),
+            ("9.7.4-2", "(Debian)", MySql, (9, 7, 4)),
+            ("8.0.36-28", "Percona Server (GPL), Release 28", MySql, (8, 0, 36)),
+            ("10.11.18-MariaDB-0+deb12u1", "Debian 12", MariaDb, (10, 11, 18)),
+            ("5.5.5-10.1.23-MariaDB", "MariaDB Server", MariaDb, (10, 1, 23)),
+            ("5.5.5-m3", "Source distribution", MySql, (5, 5, 5)),
+            ("8.0.11-TiDB-v7.5.1", "TiDB Server", Other("TiDB"), (8, 0, 11)),
+            ("8.0.30-Vitess", "Version: 19.0", Other("Vitess"), (8, 0, 30)),
+            ("8.0.33", "(ProxySQL)", Other("ProxySQL"), (8, 0, 33)),
+            ("unknown", "", MySql, (0, 0, 0)),
+            ("70000.1.1", "", MySql, (0, 0, 0)),
         ] {
             let product = Product::from_version(version, comment);
             assert_eq!((product.family, product.number), (family, number), "{version} {comment}");
@@ -403,23 +347,12 @@ mod product_tests {
             prop_assert!(!product.comment.contains(char::is_control));
         }
     }
-}
-
-#[cfg(test)]
-mod fingerprint_tests {
-    use super::*;
 
     #[test]
     fn the_drivers_version_is_the_one_that_is_linked() {
         let pinned = format!("name = \"{}\"\nversion = \"{}\"\n", DRIVER.0, DRIVER.1);
         assert!(include_str!("../../Cargo.lock").contains(&pinned), "{pinned}");
     }
-}
-
-#[cfg(test)]
-mod same_host_tests {
-    use super::*;
-    use proptest::prelude::*;
 
     /// Recorded on a little-endian host.
     const TCP: &str = "\

@@ -285,6 +285,12 @@ mod tests {
         ConnectOptions { address, password, connect_timeout, ..ConnectOptions::canned(0) }
     }
 
+    /// With time enough for a busy machine.
+    fn patient(address: Address) -> ConnectOptions {
+        ConnectOptions { connect_timeout: Duration::from_mins(1), ..target(address) }
+    }
+
+    /// With its runtime go the connection's ends, which a server waits for.
     fn run<T>(future: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
     }
@@ -375,12 +381,8 @@ mod tests {
     fn settled(packets: Vec<Vec<u8>>) -> Result<SslMode> {
         let (address, server) = fake_server(packets);
         let ssl = Ssl { mode: SslMode::Preferred, ..Ssl::default() };
-        let connect_timeout = Duration::from_mins(1);
-        let target = ConnectOptions { address, ssl, connect_timeout, ..ConnectOptions::canned(0) };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let settled = runtime.block_on(reach(&target, &Stop::default()));
-        // With it goes the connection's goodbye, which the server waits for.
-        drop(runtime);
+        let target = ConnectOptions { ssl, ..patient(address) };
+        let settled = run(reach(&target, &Stop::default()));
         server.join().unwrap();
         settled.map(|link| link.target.ssl.mode)
     }
@@ -427,8 +429,7 @@ mod tests {
             let switch = [b"\xfe", method].concat();
             // The driver fails, and we know why: from what we declined comes that the server hangs up.
             let (address, server) = server_of(vec![vec![greeting(false), switch]; 2]);
-            let connect_timeout = Duration::from_mins(1);
-            let error = failure(&ConnectOptions { connect_timeout, ..target(address) });
+            let error = failure(&patient(address));
             assert!(error.to_string().contains(name), "{error}");
             assert!(!error.hints().is_empty() && !error.may_pass(), "{error:?}");
             server.join().unwrap();
@@ -438,14 +439,9 @@ mod tests {
     /// The session that a server lets in after these packets, of each connection.
     fn opened(connections: Vec<Vec<Vec<u8>>>, password: &str) -> Result<Session> {
         let (address, server) = server_of(connections);
-        let (password, connect_timeout) = (Secret::new(password), Duration::from_mins(1));
-        let target =
-            ConnectOptions { address, password, connect_timeout, ..ConnectOptions::canned(0) };
+        let target = ConnectOptions { password: password.into(), ..patient(address) };
         let link = ServerLink::to(target, &Stop::default()).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let opened = runtime.block_on(Session::open(&link, None));
-        // With it go the connection's ends, which the server waits for.
-        drop(runtime);
+        let opened = run(Session::open(&link, None));
         server.join().unwrap();
         opened
     }
@@ -479,8 +475,7 @@ mod tests {
 
     #[test]
     fn an_account_that_is_asked_for_sha256_is_refused_as_the_server_says() {
-        let mut switch = b"\xfesha256_password\0".to_vec();
-        switch.extend_from_slice(&[7; 21]);
+        let switch = [&b"\xfesha256_password\0"[..], &[7; 21]].concat();
         let asked = vec![greeting(false), switch];
         let then = |packets: Vec<Vec<u8>>| vec![asked.clone(), [asked.clone(), packets].concat()];
         let denied = opened(then(vec![b"\xff\x15\x04#28000Access denied".to_vec()]), "marker-pw");
@@ -500,8 +495,7 @@ mod tests {
         // It answers so to a log-in that it does not understand, without an SQL state.
         let refusal = b"\xff\x13\x04Bad handshake".to_vec();
         let (address, server) = server_of(vec![vec![greeting.clone(), refusal], vec![greeting]]);
-        let target = ConnectOptions { connect_timeout: Duration::from_mins(1), ..target(address) };
-        let error = failure(&target);
+        let error = failure(&patient(address));
         assert_eq!(error.kind(), crate::error::Kind::Server);
         let shown = error.render();
         assert!(shown.contains("4.0.30-standard-log") && shown.contains("hint: "), "{shown}");
@@ -513,13 +507,12 @@ mod tests {
     fn a_driver_that_panics_is_an_error_of_this_connection() {
         let ask_for_the_key = vec![1, 4];
         let (address, server) = fake_server(vec![greeting(false), ask_for_the_key, vec![]]);
-        let target = ConnectOptions { connect_timeout: Duration::from_mins(1), ..target(address) };
-        let error = failure(&target);
+        let error = failure(&patient(address));
         assert_eq!(error.kind(), crate::error::Kind::Server, "{error}");
         server.join().unwrap();
 
         let (address, server) = fake_server(vec![greeting(false), vec![1, 4], vec![]]);
-        let link = ServerLink::to(ConnectOptions { address, ..target }, &Stop::default()).unwrap();
+        let link = ServerLink::to(patient(address), &Stop::default()).unwrap();
         let lost = run(Session::open_again(&link, None)).err();
         let said = "the log-in's answer is no MySQL protocol";
         assert_eq!(lost, Some(Failure::lost(said)));

@@ -317,8 +317,9 @@ pub(crate) async fn read_searches(session: &mut Session) -> Asked<Option<(u64, u
 }
 
 #[cfg(test)]
-mod status_tests {
+mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn reading(at: Instant, values: &[(&str, &str)]) -> Reading {
         let texts = values.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
@@ -406,12 +407,6 @@ mod status_tests {
         assert_eq!(gauges, [("Innodb_buffer_pool_pages_free", 17)]);
         assert!((status.first_s + 0.5).abs() < 1e-9 && (status.last_s - 2.0).abs() < 1e-9);
     }
-}
-
-#[cfg(test)]
-mod innodb_tests {
-    use super::*;
-    use proptest::prelude::*;
 
     /// From MySQL 5.5.34, shortened.
     const TEXT: &str = "

@@ -191,8 +191,7 @@ fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
 
 pub(super) fn charset_error(charset: Option<&str>, failure: &Failure) -> Error {
     let what = charset.map_or("setting up a connection".to_owned(), |it| format!("--charset {it}"));
-    let error = Error::server(format!("{what}: {failure}")).passing(failure.may_pass());
-    if matches!(failure, Failure::Lost(_)) { error.hint(errors::LOST) } else { error }
+    failure.explain(&what)
 }
 
 pub(super) async fn set_names<T>(

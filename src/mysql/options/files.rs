@@ -158,17 +158,22 @@ pub(super) struct Setting {
     pub(super) key: String,
     /// The value without quotes and escapes; `None` where there is no `=`.
     pub(super) value: Option<String>,
-    pub(super) group: Group,
+    pub(super) strength: Strength,
     /// True for `loose-`: an unknown key is no mistake.
     pub(super) loose: bool,
     pub(super) at: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Group {
+/// The origin of a value, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Strength {
+    Environment,
     /// A group of all MySQL clients, with keys that loadgen does not know.
     Shared,
+    /// `[loadgen]`. The later line of a key counts, in whichever of these groups.
     Own,
+    Url,
+    Flag,
 }
 
 #[derive(Default)]
@@ -181,18 +186,15 @@ pub(super) struct Read {
 /// Reads the files in MySQL's order: `/etc/my.cnf`, `/etc/mysql/my.cnf`, `$MYSQL_HOME/my.cnf`,
 /// `--defaults-extra-file`, `~/.my.cnf`.
 pub(super) fn read(flags: &ConnectionArgs, env: &Env) -> Result<Read> {
+    let of_dir = |name: &'static str| move |dir: String| Path::new(&dir).join(name);
     let files = match &flags.defaults_file {
         None if flags.no_defaults => vec![],
         None => vec![
             ("", Some("/etc/my.cnf".into())),
             ("", Some("/etc/mysql/my.cnf".into())),
-            (
-                "",
-                first_variable(env, ["MARIADB_HOME", "MYSQL_HOME"])?
-                    .map(|d| Path::new(&d).join("my.cnf")),
-            ),
+            ("", first_variable(env, ["MARIADB_HOME", "MYSQL_HOME"])?.map(of_dir("my.cnf"))),
             ("--defaults-extra-file", flags.defaults_extra_file.clone()),
-            ("", env.text("HOME")?.map(|home| Path::new(&home).join(".my.cnf"))),
+            ("", env.text("HOME")?.map(of_dir(".my.cnf"))),
         ],
         only => vec![("--defaults-file", only.clone())],
     };
@@ -272,7 +274,7 @@ impl Reader<'_> {
                     Some(Some(_)) if without_comment(line).contains('\u{fffd}') => {
                         return Err(refused("is no UTF-8"));
                     }
-                    Some(Some(group)) => self.setting(key, value, group, at, shown),
+                    Some(Some(group)) => self.add(key, value, group, at, shown),
                 },
             }
         }
@@ -280,16 +282,16 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn group(&self, name: &str) -> Option<Group> {
+    fn group(&self, name: &str) -> Option<Strength> {
         let name = name.to_ascii_lowercase();
         let names = [name.strip_suffix(&self.suffix), Some(&name)].into_iter().flatten();
         names.into_iter().find_map(|name| match name {
-            OWN => Some(Group::Own),
-            name => SHARED.contains(&name).then_some(Group::Shared),
+            OWN => Some(Strength::Own),
+            name => SHARED.contains(&name).then_some(Strength::Shared),
         })
     }
 
-    fn setting(&mut self, key: &str, value: Option<String>, group: Group, at: String, shown: bool) {
+    fn add(&mut self, key: &str, value: Option<String>, group: Strength, at: String, shown: bool) {
         let key = key.to_ascii_lowercase().replace('_', "-");
         let (key, loose) = match key.strip_prefix("loose-") {
             Some(rest) => (rest.to_owned(), true),
@@ -298,7 +300,7 @@ impl Reader<'_> {
         if is_password(&key) && shown && value.as_deref().is_some_and(|v| !v.is_empty()) {
             self.out.warnings.push(format!("{at}: anybody may read the password (chmod o-r)"));
         }
-        self.out.settings.push(Setting { key, value, group, loose, at });
+        self.out.settings.push(Setting { key, value, strength: group, loose, at });
     }
 
     fn include(&mut self, file: &Path, at: &str) -> Result<()> {
@@ -473,7 +475,7 @@ mod tests {
     ) -> Result<(Vec<String>, Vec<String>)> {
         let read = read(choice, &fake::env(vars, files, &[]))?;
         let shown = read.settings.into_iter().map(|s| {
-            let strict = if s.group == Group::Own && !s.loose { "strict " } else { "" };
+            let strict = if s.strength == Strength::Own && !s.loose { "strict " } else { "" };
             let value = s.value.map(|v| format!("={v}")).unwrap_or_default();
             format!("{strict}{}{value}", s.key)
         });
@@ -769,11 +771,10 @@ mod tests {
     }
 
     fn through_pipe(bytes: &[u8]) -> Result<Secret> {
-        let (reader, mut writer) = std::io::pipe().unwrap();
+        let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(bytes).unwrap();
         drop(writer);
-        let fd = std::os::fd::IntoRawFd::into_raw_fd(std::os::fd::OwnedFd::from(reader));
-        read_fd(u32::try_from(fd).unwrap())
+        handed_over(reader)
     }
 
     /// The text behind a descriptor.

@@ -67,10 +67,7 @@ pub(crate) fn take_off(
         let secret = String::from_utf8(last)
             .map(Secret::new)
             .map_err(|_| Error::usage(format!("{flag} is no UTF-8")))?;
-        if secret.expose().len() > SECRET_MAX {
-            let text = format!("the password is longer than {SECRET_MAX} bytes");
-            return Err(Error::usage(text));
-        }
+        check_length(&secret)?;
         args.retain(|word| value(word).is_none());
         if !secret.is_empty() {
             let reader = pipe(&secret).map_err(|e| hand_over_error(&e))?;
@@ -153,12 +150,7 @@ impl Line {
     /// Takes the URL's password unless a flag gives one.
     fn choose_password(mut self) -> Result<Line> {
         self.password = self.password.or(self.url.take());
-        match self.secret() {
-            Some(secret) if secret.expose().len() > SECRET_MAX => {
-                Err(Error::usage(format!("the password is longer than {SECRET_MAX} bytes")))
-            }
-            _ => Ok(self),
-        }
+        self.secret().map_or(Ok(()), check_length).map(|()| self)
     }
 
     fn password(&mut self, value: Option<&[u8]>) -> Result<()> {
@@ -195,6 +187,13 @@ impl Line {
         }
         self.args
     }
+}
+
+fn check_length(secret: &Secret) -> Result<()> {
+    if secret.expose().len() > SECRET_MAX {
+        return Err(Error::usage(format!("the password is longer than {SECRET_MAX} bytes")));
+    }
+    Ok(())
 }
 
 /// Returns whether a word is a server's URL; that of another program is refused later, without its password.
@@ -244,7 +243,6 @@ fn word_follows_error() -> Error {
 mod tests {
     use super::*;
     use crate::cli::help_without_h;
-    use crate::mysql::options::files::read_fd;
     use crate::mysql::options::{ConnectionArgs, Protocol};
     use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 

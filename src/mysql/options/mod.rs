@@ -302,10 +302,13 @@ impl SslMode {
     }
 
     pub fn parse(text: &str) -> std::result::Result<SslMode, String> {
-        SslMode::from_str(&text.replace('-', "_"), true).map_err(|_| {
-            let names = SslMode::value_variants().iter().map(ToString::to_string);
-            format!("'{text}' is no ssl-mode: {}", names.collect::<Vec<_>>().join(", "))
-        })
+        SslMode::from_str(&text.replace('-', "_"), true)
+            .map_err(|_| format!("'{text}' is no ssl-mode: {}", SslMode::list()))
+    }
+
+    fn list() -> String {
+        let names = SslMode::value_variants().iter().map(ToString::to_string);
+        names.collect::<Vec<_>>().join(", ")
     }
 }
 

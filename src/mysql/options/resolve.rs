@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::files::{self, Env, Group, SHORTEST, Setting};
+use super::files::{self, Env, SHORTEST, Setting, Strength};
 use super::{
     Address, CONNECT_TIMEOUT, ConnectOptions, ConnectionArgs, DEFAULT_PORT, Protocol, Secret, Ssl,
     SslMode,
@@ -79,17 +79,13 @@ pub fn resolve(args: &ConnectionArgs, env: &Env) -> Result<Resolved> {
             inputs.set_text(key, Some(&value), Strength::Environment, name)?;
         }
     }
-    for Setting { key, value, group, loose, at } in settings {
+    for Setting { key, value, strength, loose, at } in settings {
         // A line may be `password secret`, or a password alone: only known keys are shown.
         let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let first = key.split(|c| !word(c)).next().unwrap_or_default();
         let from = if is_known(complete_key(first)) { format!("{at}: {first}") } else { at };
-        let strength = match group {
-            Group::Shared => Strength::Shared,
-            Group::Own => Strength::Own,
-        };
         let known = inputs.set_text(&key, value.as_deref(), strength, &from)?;
-        if group == Group::Own && !loose && !known {
+        if strength == Strength::Own && !loose && !known {
             return Err(Error::usage(format!("{from}: group [loadgen] has an unknown key"))
                 .hint(format!("it knows {KEYS}, {URL_KEYS}"))
                 .hint("write loose-KEY: loadgen ignores it if unknown"));
@@ -135,17 +131,6 @@ impl ConnectionArgs {
         }
         Ok(self)
     }
-}
-
-/// The origin of a value, weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Strength {
-    Environment,
-    Shared,
-    /// `[loadgen]`. The later line of a key counts, in whichever of these groups.
-    Own,
-    Url,
-    Flag,
 }
 
 struct Inputs {
@@ -280,8 +265,7 @@ fn set_value(
         "ssl-cert" => values.ssl_cert = path(),
         "ssl-key" => values.ssl_key = path(),
         "ssl-mode" => {
-            let modes = SslMode::value_variants().iter().map(ToString::to_string);
-            let modes = |_| format!("it takes {}", modes.collect::<Vec<_>>().join(", "));
+            let modes = |_| format!("it takes {}", SslMode::list());
             values.ssl_mode = text.map(SslMode::parse).transpose().map_err(modes)?;
         }
         "connect-timeout" => {
@@ -552,6 +536,13 @@ mod tests {
         fake::env(&vars, files, sockets)
     }
 
+    /// A world of one option file.
+    fn with_file(text: &str) -> Env {
+        let text: &'static str = text.to_owned().leak();
+        let files: Files = Box::leak(Box::new([("/etc/my.cnf", 0o600, text)]));
+        world(&[], files, &[])
+    }
+
     fn ok(line: &str, env: &Env) -> Resolved {
         resolve(&args(line), env).unwrap_or_else(|e| panic!("{line}: {e}"))
     }
@@ -630,12 +621,8 @@ mod tests {
 
     #[test]
     fn the_group_of_loadgen_counts_like_the_clients() {
-        let files: Files = &[(
-            "/etc/my.cnf",
-            0o600,
-            "[client]\nhost=a\nuser=client\n[loadgen]\nuser=loadgen\nport=0\ndatabase=\n[other]\nuser=other",
-        )];
-        assert_eq!(all("", &world(&[], files, &[])), "a:3306 loadgen  sbtest 10");
+        let text = "[client]\nhost=a\nuser=client\n[loadgen]\nuser=loadgen\nport=0\ndatabase=\n[other]\nuser=other";
+        assert_eq!(all("", &with_file(text)), "a:3306 loadgen  sbtest 10");
     }
 
     const BOTH: Files = &[("/etc/my.cnf", 0o600, "[client]\nport=3306\nsocket=/file.sock")];
@@ -662,274 +649,90 @@ mod tests {
     struct Way {
         line: &'static str,
         vars: &'static [&'static str],
-        files: &'static [(&'static str, u32, &'static str)],
+        files: Files,
         sockets: &'static [&'static str],
         wanted: &'static str,
     }
 
+    /// The base of the ways: nothing is said, and there is a socket.
+    const LOCAL: Way = Way { line: "", vars: &[], files: &[], sockets: SOCKET, wanted: "" };
+
     const WAYS: [Way; 43] = [
         // No host, or localhost, without a port: the socket where there is one.
-        Way {
-            line: "-h localhost",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "socket /tmp/mysql.sock",
-        },
-        Way {
-            line: "-h LOCALHOST",
-            vars: &[],
-            files: &[],
-            sockets: &[],
-            wanted: "tcp LOCALHOST:3306",
-        },
-        Way {
-            line: "-h localhost -P 3307",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "tcp localhost:3307",
-        },
-        Way {
-            line: "-P 3307",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "tcp 127.0.0.1:3307",
-        },
-        Way {
-            line: "-h 127.0.0.1",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "tcp 127.0.0.1:3306",
-        },
-        Way { line: "-h [::1]", vars: &[], files: &[], sockets: SOCKET, wanted: "tcp [::1]:3306" },
-        Way {
-            line: "-h fe80::1%eth0",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "tcp [fe80::1%eth0]:3306",
-        },
-        Way {
-            line: "-S /x.sock",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "socket /x.sock",
-        },
-        Way {
-            line: "-S /x.sock -h localhost",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "socket /x.sock",
-        },
-        Way {
-            line: "--protocol tcp",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "tcp 127.0.0.1:3306",
-        },
-        Way {
-            line: "--protocol tcp -h localhost",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "tcp localhost:3306",
-        },
-        Way {
-            line: "--protocol socket",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "socket /tmp/mysql.sock",
-        },
+        Way { line: "-h localhost", wanted: "socket /tmp/mysql.sock", ..LOCAL },
+        Way { line: "-h LOCALHOST", sockets: &[], wanted: "tcp LOCALHOST:3306", ..LOCAL },
+        Way { line: "-h localhost -P 3307", wanted: "tcp localhost:3307", ..LOCAL },
+        Way { line: "-P 3307", wanted: "tcp 127.0.0.1:3307", ..LOCAL },
+        Way { line: "-h 127.0.0.1", wanted: "tcp 127.0.0.1:3306", ..LOCAL },
+        Way { line: "-h [::1]", wanted: "tcp [::1]:3306", ..LOCAL },
+        Way { line: "-h fe80::1%eth0", wanted: "tcp [fe80::1%eth0]:3306", ..LOCAL },
+        Way { line: "-S /x.sock", wanted: "socket /x.sock", ..LOCAL },
+        Way { line: "-S /x.sock -h localhost", wanted: "socket /x.sock", ..LOCAL },
+        Way { line: "--protocol tcp", wanted: "tcp 127.0.0.1:3306", ..LOCAL },
+        Way { line: "--protocol tcp -h localhost", wanted: "tcp localhost:3306", ..LOCAL },
+        Way { line: "--protocol socket", wanted: "socket /tmp/mysql.sock", ..LOCAL },
         // Option files name a port and a socket side by side.
-        Way { line: "", vars: &[], files: BOTH, sockets: &[], wanted: "socket /file.sock" },
+        Way { files: BOTH, sockets: &[], wanted: "socket /file.sock", ..LOCAL },
+        Way { line: "-h localhost", files: BOTH, wanted: "socket /file.sock", ..LOCAL },
+        Way { line: "-h db2", files: BOTH, wanted: "tcp db2:3306", ..LOCAL },
+        Way { line: "-P 3307", files: BOTH, wanted: "tcp 127.0.0.1:3307", ..LOCAL },
+        Way { line: "--protocol tcp", files: BOTH, wanted: "tcp 127.0.0.1:3306", ..LOCAL },
+        Way { line: "--url mysql://db2/", files: BOTH, wanted: "tcp db2:3306", ..LOCAL },
+        Way { line: "--url mysql://localhost/", files: BOTH, wanted: "socket /file.sock", ..LOCAL },
+        Way { files: PORT, wanted: "tcp 127.0.0.1:3307", ..LOCAL },
+        Way { line: "--protocol socket", files: PORT, wanted: "socket /tmp/mysql.sock", ..LOCAL },
+        Way { line: "-S /x.sock", files: REMOTE, sockets: &[], wanted: "socket /x.sock", ..LOCAL },
+        Way { files: REMOTE, sockets: &[], wanted: "tcp db1:3306", ..LOCAL },
         Way {
             line: "-h localhost",
-            vars: &[],
-            files: BOTH,
-            sockets: SOCKET,
-            wanted: "socket /file.sock",
-        },
-        Way { line: "-h db2", vars: &[], files: BOTH, sockets: SOCKET, wanted: "tcp db2:3306" },
-        Way {
-            line: "-P 3307",
-            vars: &[],
-            files: BOTH,
-            sockets: SOCKET,
-            wanted: "tcp 127.0.0.1:3307",
-        },
-        Way {
-            line: "--protocol tcp",
-            vars: &[],
-            files: BOTH,
-            sockets: SOCKET,
-            wanted: "tcp 127.0.0.1:3306",
-        },
-        Way {
-            line: "--url mysql://db2/",
-            vars: &[],
-            files: BOTH,
-            sockets: SOCKET,
-            wanted: "tcp db2:3306",
-        },
-        Way {
-            line: "--url mysql://localhost/",
-            vars: &[],
-            files: BOTH,
-            sockets: SOCKET,
-            wanted: "socket /file.sock",
-        },
-        Way { line: "", vars: &[], files: PORT, sockets: SOCKET, wanted: "tcp 127.0.0.1:3307" },
-        Way {
-            line: "--protocol socket",
-            vars: &[],
-            files: PORT,
-            sockets: SOCKET,
-            wanted: "socket /tmp/mysql.sock",
-        },
-        Way {
-            line: "-S /x.sock",
-            vars: &[],
-            files: REMOTE,
-            sockets: &[],
-            wanted: "socket /x.sock",
-        },
-        Way { line: "", vars: &[], files: REMOTE, sockets: &[], wanted: "tcp db1:3306" },
-        Way {
-            line: "-h localhost",
-            vars: &[],
             files: REMOTE,
             sockets: &[],
             wanted: "socket /file.sock",
+            ..LOCAL
         },
-        Way { line: "", vars: &[], files: TCP, sockets: SOCKET, wanted: "tcp 127.0.0.1:3306" },
-        Way {
-            line: "-S /x.sock",
-            vars: &[],
-            files: TCP,
-            sockets: SOCKET,
-            wanted: "socket /x.sock",
-        },
-        Way {
-            line: "",
-            vars: &[],
-            files: DEBIAN_PORT,
-            sockets: &[],
-            wanted: "socket /run/mysqld/mysqld.sock",
-        },
-        Way {
-            line: "",
-            vars: &[],
-            files: DEBIAN_OWN_PORT,
-            sockets: &[],
-            wanted: "tcp 127.0.0.1:3307",
-        },
-        Way {
-            line: "",
-            vars: &[],
-            files: SERVER_TCP,
-            sockets: SOCKET,
-            wanted: "tcp 127.0.0.1:3307",
-        },
-        Way { line: "", vars: &[], files: SOCKET_TO_DB1, sockets: SOCKET, wanted: "tcp db1:3306" },
+        Way { files: TCP, wanted: "tcp 127.0.0.1:3306", ..LOCAL },
+        Way { line: "-S /x.sock", files: TCP, wanted: "socket /x.sock", ..LOCAL },
+        Way { files: DEBIAN_PORT, sockets: &[], wanted: "socket /run/mysqld/mysqld.sock", ..LOCAL },
+        Way { files: DEBIAN_OWN_PORT, sockets: &[], wanted: "tcp 127.0.0.1:3307", ..LOCAL },
+        Way { files: SERVER_TCP, wanted: "tcp 127.0.0.1:3307", ..LOCAL },
+        Way { files: SOCKET_TO_DB1, wanted: "tcp db1:3306", ..LOCAL },
         Way {
             line: "--protocol socket",
-            vars: &[],
             files: SOCKET_TO_DB1,
-            sockets: SOCKET,
             wanted: "socket /file.sock",
+            ..LOCAL
         },
-        Way {
-            line: "",
-            vars: &[],
-            files: SHORT_TCP,
-            sockets: SOCKET,
-            wanted: "tcp 127.0.0.1:3306",
-        },
-        Way {
-            line: "",
-            vars: &[],
-            files: SHORT_SOCKET,
-            sockets: SOCKET,
-            wanted: "socket /tmp/mysql.sock",
-        },
+        Way { files: SHORT_TCP, wanted: "tcp 127.0.0.1:3306", ..LOCAL },
+        Way { files: SHORT_SOCKET, wanted: "socket /tmp/mysql.sock", ..LOCAL },
         // The environment.
+        Way { vars: &["MYSQL_UNIX_PORT=/env.sock"], wanted: "socket /env.sock", ..LOCAL },
         Way {
-            line: "",
-            vars: &["MYSQL_UNIX_PORT=/env.sock"],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "socket /env.sock",
-        },
-        Way {
-            line: "",
             vars: &["MYSQL_UNIX_PORT=/env.sock", "MYSQL_TCP_PORT=5"],
-            files: &[],
-            sockets: SOCKET,
             wanted: "socket /env.sock",
+            ..LOCAL
         },
+        Way { vars: &["MYSQL_TCP_PORT=5"], wanted: "tcp 127.0.0.1:5", ..LOCAL },
         Way {
-            line: "",
-            vars: &["MYSQL_TCP_PORT=5"],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "tcp 127.0.0.1:5",
-        },
-        Way {
-            line: "",
             vars: &["MYSQL_UNIX_PORT=/env.sock"],
             files: PORT,
-            sockets: SOCKET,
             wanted: "socket /env.sock",
+            ..LOCAL
         },
-        Way {
-            line: "",
-            vars: &["MYSQL_HOST=env"],
-            files: BOTH,
-            sockets: SOCKET,
-            wanted: "tcp env:3306",
-        },
-        Way {
-            line: "",
-            vars: &["MYSQL_TCP_PORT=5"],
-            files: BOTH,
-            sockets: SOCKET,
-            wanted: "socket /file.sock",
-        },
+        Way { vars: &["MYSQL_HOST=env"], files: BOTH, wanted: "tcp env:3306", ..LOCAL },
+        Way { vars: &["MYSQL_TCP_PORT=5"], files: BOTH, wanted: "socket /file.sock", ..LOCAL },
         // A URL.
-        Way {
-            line: "--url mysql://localhost:3306/",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "tcp localhost:3306",
-        },
+        Way { line: "--url mysql://localhost:3306/", wanted: "tcp localhost:3306", ..LOCAL },
         Way {
             line: "--url mysql://localhost/?socket=/u.sock",
-            vars: &[],
             files: PORT,
-            sockets: SOCKET,
             wanted: "socket /u.sock",
+            ..LOCAL
         },
-        Way {
-            line: "--url mysql://db1:1/ -S /x.sock",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
-            wanted: "socket /x.sock",
-        },
+        Way { line: "--url mysql://db1:1/ -S /x.sock", wanted: "socket /x.sock", ..LOCAL },
         Way {
             line: "--url mysql:///?socket=/u.sock -P 3307",
-            vars: &[],
-            files: &[],
-            sockets: SOCKET,
             wanted: "tcp 127.0.0.1:3307",
+            ..LOCAL
         },
     ];
 
@@ -975,9 +778,7 @@ mod tests {
             // Too short, and not the beginning of one key alone.
             Keys { text: "host=a\npa=b\nssl-c=c\np=d", wanted: "a:3306 me  sbtest 10" },
         ] {
-            let text: &'static str = format!("[client]\n{text}").leak();
-            let files: Files = Box::leak(Box::new([("/etc/my.cnf", 0o600, text)]));
-            assert_eq!(all("", &world(&[], files, &[])), wanted, "{text}");
+            assert_eq!(all("", &with_file(&format!("[client]\n{text}"))), wanted, "{text}");
         }
     }
 
@@ -1023,10 +824,6 @@ mod tests {
 
     #[test]
     fn wrong_values_name_their_source() {
-        let file = |text: &'static str| -> Env {
-            let files: Files = Box::leak(Box::new([("/etc/my.cnf", 0o600, text)]));
-            world(&[], files, &[])
-        };
         for (text, a) in [
             ("[client]\nport=x", "/etc/my.cnf:2: port: it takes"),
             ("[client]\nhost", "/etc/my.cnf:2: host: needs a value"),
@@ -1040,12 +837,12 @@ mod tests {
             ("[client]\nhost=db1:x", "/etc/my.cnf:2: host has no port"),
             ("[client]\nhost=a,db1:1:2", "/etc/my.cnf:2: host is no host"),
         ] {
-            let error = error("", &file(text));
+            let error = error("", &with_file(text));
             assert!(error.to_string().starts_with(a), "{error}");
         }
-        let unknown = error("", &file("[loadgen]\nsokcet=/x"));
+        let unknown = error("", &with_file("[loadgen]\nsokcet=/x"));
         assert!(unknown.hints()[0].contains("socket, protocol"), "{unknown:?}");
-        ok("", &file("[client]\nsokcet=/x\nssl-cipher=y\n[loadgen]\nloose-sokcet=/x"));
+        ok("", &with_file("[client]\nsokcet=/x\nssl-cipher=y\n[loadgen]\nloose-sokcet=/x"));
 
         let env = world(&["MYSQL_TCP_PORT=http"], &[], &[]);
         assert!(error("", &env).to_string().contains("MYSQL_TCP_PORT: "));
@@ -1098,8 +895,7 @@ mod tests {
             "marker=x",
             "[client\nmarker",
         ] {
-            let files: Files = Box::leak(Box::new([("/etc/my.cnf", 0o600, text)]));
-            let said = match resolve(&args(""), &world(&[], files, &[])) {
+            let said = match resolve(&args(""), &with_file(text)) {
                 Ok(resolved) => resolved.warnings.join("\n"),
                 Err(error) => error.render(),
             };
@@ -1129,9 +925,8 @@ mod tests {
         assert_eq!(password("", &world(&[URL], ASKS, &[])), ("url".into(), false));
     }
 
-    fn mode(line: &str, text: &'static str) -> (SslMode, usize) {
-        let files: Files = Box::leak(Box::new([("/etc/my.cnf", 0o600, text)]));
-        let r = ok(&format!("-h db1 {line}"), &world(&[], files, &[]));
+    fn mode(line: &str, text: &str) -> (SslMode, usize) {
+        let r = ok(&format!("-h db1 {line}"), &with_file(text));
         (r.target.ssl.mode, r.warnings.len())
     }
 
@@ -1145,91 +940,77 @@ mod tests {
     #[test]
     fn encryption_is_off_until_somebody_switches_it_on() {
         use SslMode::{Disabled, Preferred, Required, VerifyCa, VerifyIdentity};
+        const PLAIN: Encryption = Encryption { line: "", text: "", wanted: Disabled, warnings: 0 };
         for Encryption { line, text, wanted, warnings } in [
-            Encryption { line: "", text: "", wanted: Disabled, warnings: 0 },
-            Encryption { line: "--ssl-mode preferred", text: "", wanted: Preferred, warnings: 0 },
-            Encryption {
-                line: "--ssl-mode VERIFY_CA --ssl-ca /c",
-                text: "",
-                wanted: VerifyCa,
-                warnings: 0,
-            },
-            Encryption {
-                line: "--url mysql://h/?ssl_mode=REQUIRED",
-                text: "",
-                wanted: Required,
-                warnings: 0,
-            },
+            PLAIN,
+            Encryption { line: "--ssl-mode preferred", wanted: Preferred, ..PLAIN },
+            Encryption { line: "--ssl-mode VERIFY_CA --ssl-ca /c", wanted: VerifyCa, ..PLAIN },
+            Encryption { line: "--url mysql://h/?ssl_mode=REQUIRED", wanted: Required, ..PLAIN },
             // An option file that changes it is reported.
             Encryption {
-                line: "",
                 text: "[client]\nssl-mode=REQUIRED",
                 wanted: Required,
                 warnings: 1,
+                ..PLAIN
             },
-            Encryption { line: "", text: "[client]\nssl", wanted: Required, warnings: 1 },
-            Encryption { line: "", text: "[client]\nssl=0", wanted: Disabled, warnings: 0 },
-            Encryption { line: "", text: "[client]\nssl\nskip-ssl", wanted: Disabled, warnings: 0 },
+            Encryption { text: "[client]\nssl", wanted: Required, warnings: 1, ..PLAIN },
+            Encryption { text: "[client]\nssl=0", wanted: Disabled, ..PLAIN },
+            Encryption { text: "[client]\nssl\nskip-ssl", wanted: Disabled, ..PLAIN },
             Encryption {
-                line: "",
                 text: "[client]\nssl-mode=VERIFY_IDENTITY\nssl\nssl-ca=/c",
                 wanted: VerifyIdentity,
                 warnings: 1,
+                ..PLAIN
             },
             Encryption {
-                line: "",
                 text: "[client]\nssl_ca=/c\nssl-verify-server-cert",
                 wanted: VerifyIdentity,
                 warnings: 1,
+                ..PLAIN
             },
             Encryption {
-                line: "",
                 text: "[client]\nssl-ca=/c\nssl\nssl-verify-server-cert=on\ndisable-ssl-verify-server-cert",
                 wanted: Required,
                 warnings: 2,
+                ..PLAIN
             },
+            Encryption { text: "[client]\nssl-verify-server-cert=OFF", wanted: Disabled, ..PLAIN },
             Encryption {
-                line: "",
-                text: "[client]\nssl-verify-server-cert=OFF",
-                wanted: Disabled,
-                warnings: 0,
-            },
-            Encryption {
-                line: "",
                 text: "[client]\nenable-ssl=TRUE",
                 wanted: Required,
                 warnings: 1,
+                ..PLAIN
             },
             Encryption {
                 line: "--ssl-mode DISABLED",
                 text: "[client]\nssl-mode=REQUIRED",
                 wanted: Disabled,
-                warnings: 0,
+                ..PLAIN
             },
             Encryption {
                 line: "--ssl-mode REQUIRED",
                 text: "[client]\nssl-mode=DISABLED",
                 wanted: Required,
-                warnings: 0,
+                ..PLAIN
             },
             Encryption {
-                line: "",
                 text: "[client-mariadb]\nSSL-CA=/c\nssl-verify",
                 wanted: VerifyIdentity,
                 warnings: 1,
+                ..PLAIN
             },
             // Files that are of no use.
             Encryption {
-                line: "",
                 text: "[client]\nssl-ca=/c\nssl-cert=/d\nssl-key=/e",
                 wanted: Disabled,
                 warnings: 3,
+                ..PLAIN
             },
             Encryption {
                 line: "--ssl-mode REQUIRED --ssl-ca /c",
-                text: "",
                 wanted: Required,
                 warnings: 1,
+                ..PLAIN
             },
         ] {
             assert_eq!(mode(line, text), (wanted, warnings), "{line} {text}");
@@ -1237,11 +1018,8 @@ mod tests {
         let r = ok("--ssl-mode PREFERRED -S /x", &world(&[], &[], &[]));
         assert_eq!(r.target.ssl, Ssl::default());
         assert!(r.warnings[0].contains("PREFERRED") && r.warnings[0].contains("/x"));
-        let files: Files = &[("/etc/my.cnf", 0o600, "[client]\nssl-verify-server-cert")];
-        let error = error("-h db1", &world(&[], files, &[]));
-        assert!(
-            error.to_string().contains("/etc/my.cnf:2") && error.to_string().contains("--ssl-ca")
-        );
+        let error = error("-h db1", &with_file("[client]\nssl-verify-server-cert")).to_string();
+        assert!(error.contains("/etc/my.cnf:2") && error.contains("--ssl-ca"), "{error}");
     }
 
     #[test]
@@ -1326,9 +1104,7 @@ mod tests {
             for line in
                 [key.to_owned(), format!("{key}="), format!("{key}=1"), format!("skip-{key}")]
             {
-                let text: &'static str = format!("[client]\n{line}").leak();
-                let files: Files = Box::leak(Box::new([("/etc/my.cnf", 0o600, text)]));
-                let _ = resolve(&args(""), &world(&[], files, &[]));
+                let _ = resolve(&args(""), &with_file(&format!("[client]\n{line}")));
             }
         }
     }

@@ -449,19 +449,16 @@ impl Decoder {
             };
         };
         let length = u32::from_le_bytes(*length) as usize;
-        let mut row = rest.get(..length).ok_or("a kept row is cut")?;
+        let mut row = ParseBuf(rest.get(..length).ok_or("a kept row is cut")?);
         let mut cells = Vec::with_capacity(result.columns);
-        while let Some(first) = row.first() {
+        while let Some((first, behind)) = row.0.split_first() {
             if *first == NULL {
-                row = &row[1..];
+                row.0 = behind;
                 cells.push(None);
-                continue;
+            } else {
+                let cell = row.checked_eat_lenenc_str().ok_or("malformed row")?;
+                cells.push(Some(cell.to_vec()));
             }
-            let size = measure(row).filter(|size| *size <= row.len()).ok_or("malformed row")?;
-            let mut cell = ParseBuf(&row[..size]);
-            cell.checked_eat_lenenc_int().ok_or("malformed row")?;
-            cells.push(Some(cell.0.to_vec()));
-            row = &row[size..];
         }
         Ok(Some((cells, at + 4 + length)))
     }

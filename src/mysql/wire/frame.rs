@@ -101,6 +101,12 @@ pub fn end(out: &mut Vec<u8>, sequence: u8) -> u8 {
     sequence.wrapping_add(1)
 }
 
+pub fn close_statement(out: &mut Vec<u8>, id: u32) {
+    begin(out, Command::COM_STMT_CLOSE as u8);
+    out.extend_from_slice(&id.to_le_bytes());
+    end(out, 0);
+}
+
 /// Returns the answer's first number. Sends the types every time: else old servers read NULL, and one crashes.
 pub fn execute(out: &mut Vec<u8>, id: u32, params: &Params) -> u8 {
     begin(out, Command::COM_STMT_EXECUTE as u8);

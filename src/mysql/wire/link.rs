@@ -178,9 +178,7 @@ impl LeanSession {
     pub(crate) async fn close_with(mut self, statements: Vec<u32>, limit: Duration) {
         let mut commands = Vec::new();
         for statement in statements {
-            frame::begin(&mut self.out, Command::COM_STMT_CLOSE as u8);
-            self.out.extend_from_slice(&statement.to_le_bytes());
-            frame::end(&mut self.out, 0);
+            frame::close_statement(&mut self.out, statement);
             commands.append(&mut self.out);
         }
         frame::begin(&mut self.out, Command::COM_QUIT as u8);
@@ -198,9 +196,7 @@ impl LeanSession {
     #[cfg(feature = "lua")]
     pub(crate) async fn close_statement(&mut self, id: u32) -> Asked<()> {
         begin_request(&mut self.waiting)?;
-        frame::begin(&mut self.out, Command::COM_STMT_CLOSE as u8);
-        self.out.extend_from_slice(&id.to_le_bytes());
-        frame::end(&mut self.out, 0);
+        frame::close_statement(&mut self.out, id);
         let written = async {
             self.stream.write_all(&self.out).await?;
             self.stream.flush().await

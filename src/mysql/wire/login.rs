@@ -69,8 +69,8 @@ pub(crate) struct Login<'a> {
     awaits: Awaits,
     packets: usize,
     switched: bool,
-    /// True after a method that the driver does not know.
-    beyond_driver: bool,
+    /// True after a second method, or one that the driver does not know.
+    pub(crate) beyond_driver: bool,
     declined: Option<Declined>,
     response: Option<Vec<u8>>,
     version: (u16, u16, u16),
@@ -171,9 +171,8 @@ impl<'a> Login<'a> {
                 self.awaits = Awaits::Verdict;
                 let mut text = self.password();
                 text.iter_mut().zip(self.nonce.iter().cycle()).for_each(|(byte, n)| *byte ^= n);
-                Ok(LoginAction::Send(
-                    rsa::encrypt(&text, key).ok_or(Error::Other(REFUSED_KEY.into()))?,
-                ))
+                let sealed = rsa::encrypt(&text, key).ok_or(Error::Other(REFUSED_KEY.into()))?;
+                Ok(LoginAction::Send(sealed))
             }
             // The server leaves out the byte in front where the plugin's first byte is unambiguous.
             (Awaits::Salt, [0x01, salt @ ..] | salt @ [b'P', ..]) => self.sign_both(salt),
@@ -193,11 +192,6 @@ impl<'a> Login<'a> {
             Declined::InTheClear => Error::Other(IN_THE_CLEAR.into()),
             Declined::AnotherQuestion => Error::Other(ANOTHER_QUESTION.into()),
         })
-    }
-
-    /// Returns whether the server asked for a second method, or one that the driver does not know.
-    pub(crate) fn is_beyond_driver(&self) -> bool {
-        self.beyond_driver
     }
 
     /// Returns whether results come without EOF packets.
@@ -682,7 +676,7 @@ mod tests {
                 assert!(matches!(login.take(packet), Ok(LoginAction::Send(_))), "{packet:?}");
             }
             let natives = packets.iter().all(|packet| *packet == LATER_NATIVE);
-            assert_eq!(login.is_beyond_driver(), !natives || packets.len() > 1, "{packets:?}");
+            assert_eq!(login.beyond_driver, !natives || packets.len() > 1, "{packets:?}");
             let why = login.decline_reason().map(|why| format!("{why:?}"));
             let holds = why.as_deref().zip(declined).is_none_or(|(why, part)| why.contains(part));
             assert!(holds && why.is_some() == declined.is_some(), "{packets:?}: {why:?}");
