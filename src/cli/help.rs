@@ -315,7 +315,7 @@ mod tests {
             let text = help(&format!("{verb} --help"));
             let more = text.lines().last().and_then(|line| line.split(' ').nth(2));
             let more: usize = more.expect("a number").parse().expect("a number");
-            let (all, _) = crate::cli::command_with(true);
+            let (all, _) = crate::cli::command_for(None, true);
             let all = all.try_get_matches_from(["loadgen", verb, "--help-all"]);
             let all = all.expect_err("help").to_string();
             assert!(!all.contains("more flags"), "{all}");
@@ -327,10 +327,10 @@ mod tests {
 
     #[test]
     fn help_breaks_lines_once_when_the_terminal_has_80_columns() {
-        let (all, _) = crate::cli::command_with(true);
+        let (all, _) = crate::cli::command_for(None, true);
         for verb in all.get_subcommands() {
             let name = verb.get_name();
-            let (command, _) = crate::cli::command_with(true);
+            let (command, _) = crate::cli::command_for(None, true);
             let asked = ["loadgen", name, "--help-all"];
             let text = command.term_width(80).try_get_matches_from(asked).expect_err("help");
             let lines: Vec<String> = text.to_string().lines().map(str::to_owned).collect();
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_flag_is_told_in_two_lines() {
-        let (all, _) = crate::cli::command_with(true);
+        let (all, _) = crate::cli::command_for(None, true);
         for verb in all.get_subcommands().filter(|verb| !LONG.contains(&verb.get_name())) {
             let asked = ["loadgen", verb.get_name(), "--help-all"];
             let text = all.clone().try_get_matches_from(asked).expect_err("help").to_string();

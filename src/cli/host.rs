@@ -15,7 +15,7 @@ use crate::plan::units::parse_duration;
 use crate::plan::value::{Clients, Length, Whole};
 use crate::report::Format;
 use crate::run::{calibration, print_data};
-use crate::workload::builtin;
+use crate::workload::named;
 
 /// Time before each window, for connecting and warming caches.
 const WARMUP: Duration = Duration::from_millis(300);
@@ -69,7 +69,6 @@ fn window(text: &str) -> Result<Length<100>, String> {
 
 pub(super) fn calibrate(args: CalibrateArgs) -> Result<()> {
     for_tables(args.format)?;
-    let workload = builtin().into_iter().find(|workload| workload.name == WORKLOAD);
     // The plan of the workload's verb, with its defaults.
     let knobs = Knobs {
         tables: Some(Whole(1)),
@@ -78,7 +77,7 @@ pub(super) fn calibrate(args: CalibrateArgs) -> Result<()> {
         time: Some(Length(args.time.0)),
         ..Knobs::default()
     };
-    let plan = knobs.resolve(workload.expect("it is built in"), 0)?;
+    let plan = knobs.resolve(named(WORKLOAD).expect("it is built in"), 0)?;
     let threads = args.engine_threads.as_ref().map(|threads| threads.0.as_slice());
     let (kept, progress) = (args.calibration.as_deref(), args.display.progress());
     calibration::run(&plan, threads, kept, args.format, progress, &listen()?)

@@ -73,9 +73,9 @@ mod tests {
     fn every_command_has_a_page_with_its_examples_and_all_of_its_flags() {
         let dir = tempfile::tempdir().expect("a directory");
         let args = ManArgs { dir: dir.path().join("man1") };
-        args.write(crate::cli::command_with(true).0).expect("written");
+        args.write(crate::cli::command_for(None, true).0).expect("written");
         let read = |name: &str| fs::read_to_string(dir.path().join("man1").join(name)).expect(name);
-        let whole = crate::cli::command_with(true).0;
+        let whole = crate::cli::command_for(None, true).0;
         assert!(read("loadgen.1").contains("loadgen\\-point\\-select(1)"));
         for verb in whole.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             let text = read(&format!("loadgen-{}.1", verb.get_name()));

@@ -68,7 +68,7 @@ fn verbs() -> Vec<Verb> {
         let add_flags = move |command| workload::add_options((verb.add_flags)(command), &of);
         let run = move |matches: &ArgMatches| {
             let options = workload::given(&workload, matches);
-            workload::run(workload.with_options(&options)?, read(matches)?)
+            workload::sweep(workload.with_options(&options)?, read(matches)?, None)
         };
         Verb { command, add_flags: Box::new(add_flags), run: Box::new(run) }
     };
@@ -137,19 +137,14 @@ pub(crate) fn native_verbs() -> Vec<NativeVerb> {
 }
 
 fn man(args: man::ManArgs) -> Result<()> {
-    args.write(command_with(true).0)
+    args.write(command_for(None, true).0)
 }
 
 pub fn command() -> (Command, Vec<Run>) {
-    command_with(false)
+    command_for(None, false)
 }
 
-/// Returns the same; its help shows all flags if `all_flags`.
-fn command_with(all_flags: bool) -> (Command, Vec<Run>) {
-    command_for(None, all_flags)
-}
-
-/// Returns the same, but the other verbs have no flags where a verb is typed.
+/// Returns the same, but the other verbs have no flags where a verb is typed. The help shows all flags if `all_flags`.
 fn command_for(typed: Option<&str>, all_flags: bool) -> (Command, Vec<Run>) {
     let verbs = verbs();
     let typed = typed.filter(|typed| verbs.iter().any(|verb| verb.has_name(typed)));
@@ -282,7 +277,7 @@ fn explain(
     command: &Command,
 ) -> (String, Option<String>) {
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    if let Some(answer) = sysbench::answer(&words, command) {
+    if let Some(answer) = crate::sysbench::translate(&words, &sysbench::native_verbs(command)) {
         return (format!("error: {}", answer.what), Some(answer.command));
     }
     if error.kind() == ErrorKind::InvalidSubcommand {

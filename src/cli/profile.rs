@@ -186,25 +186,20 @@ pub(super) fn recheck(args: RecheckArgs) -> Result<()> {
     let stop = &listen()?;
     // The first directory of the paths is chosen later.
     let invocation = args.clients.invocation(&args.display, stop, PathBuf::new())?;
-    let RecheckArgs {
-        paths,
-        profile,
-        programs,
-        base,
-        new,
-        metric,
-        floor,
-        spread_max,
-        list,
-        label,
-        connection,
-        ..
-    } = args;
-    let (paths, connection) = (summary_paths(paths)?, with_password(connection, stop)?);
-    let question = Question { metric, floor, repeats_max: args.max_repeats, ..Question::default() };
+    let RecheckArgs { profile, label, metric, floor, .. } = args;
+    let (paths, connection) = (summary_paths(args.paths)?, with_password(args.connection, stop)?);
     let source =
         profile::Source { profile, connection, label, scripts: &ScriptReader { database: None } };
-    let recheck = Recheck { paths, source, programs, base, new, question, spread_max, list };
+    let recheck = Recheck {
+        paths,
+        source,
+        programs: args.programs,
+        base: args.base,
+        new: args.new,
+        question: Question { metric, floor, repeats_max: args.max_repeats, ..Question::default() },
+        spread_max: args.spread_max,
+        list: args.list,
+    };
     recheck::run(&recheck, invocation)
 }
 

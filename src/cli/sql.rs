@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::workload::{WorkloadArgs, run};
+use super::workload::{WorkloadArgs, sweep};
 use crate::error::{Error, Result};
 use crate::plan::group::{find_builtin, schemas};
 use crate::plan::value::{RowsOrAuto, Whole};
@@ -53,5 +53,5 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
     if args.knobs.statements.is_none() && workload.defines() {
         say("Statements are sent as text: some create objects that others use.");
     }
-    run(workload, args)
+    sweep(workload, args, None)
 }

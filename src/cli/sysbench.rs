@@ -2,12 +2,7 @@
 
 use clap::{Arg, Command};
 
-use crate::sysbench::{self, Answer, NativeFlag, NativeVerb};
-
-/// Translates a command line to loadgen's words, unless all of it is loadgen's.
-pub(super) fn answer(args: &[String], loadgen: &Command) -> Option<Answer> {
-    sysbench::translate(args, &native_verbs(loadgen))
-}
+use crate::sysbench::{NativeFlag, NativeVerb};
 
 pub(super) fn native_verbs(loadgen: &Command) -> Vec<NativeVerb> {
     let verb = |verb: &Command| NativeVerb {
@@ -32,6 +27,7 @@ fn flag(arg: &Arg) -> NativeFlag {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sysbench::{self, Answer};
 
     fn said(line: &str) -> Option<Answer> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();

@@ -170,10 +170,6 @@ impl MeasureArgs {
     }
 }
 
-pub(super) fn run(workload: Workload, args: WorkloadArgs) -> Result<()> {
-    sweep(workload, args, None)
-}
-
 /// Measures a workload, or a script instead; with `--list`, no script is run.
 pub(super) fn sweep(
     workload: Workload,

@@ -4,7 +4,6 @@
 use std::io::{Read, Write};
 use std::process::ExitStatus;
 use std::slice;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -36,7 +35,6 @@ pub(super) struct Starting {
     pub(super) to: Writer<ToRank>,
     replies: UnboundedReceiver<(Ns, FromRank)>,
     pub(super) state: Arc<Mutex<State>>,
-    pub(super) heard: Arc<Heard>,
     way: Way,
 }
 
@@ -47,7 +45,6 @@ pub(super) struct Peer {
     pub(super) to: Writer<ToRank>,
     replies: UnboundedReceiver<(Ns, FromRank)>,
     state: Arc<Mutex<State>>,
-    heard: Arc<Heard>,
     pub(super) way: Way,
     seen: Option<SeenServer>,
 }
@@ -58,6 +55,10 @@ pub(super) struct State {
     name: String,
     way: Way,
     began: Ns,
+    /// When its last line came.
+    heard: Ns,
+    /// The longest time between two lines, in a step.
+    silence: Ns,
     group: Option<Group>,
     greeted: bool,
     lost: Option<Error>,
@@ -72,20 +73,6 @@ struct Route {
     source: usize,
     edges: Option<Box<Edges>>,
     part: PartCheck,
-}
-
-/// When a line came from a rank, and the longest time between two.
-#[derive(Default)]
-pub(super) struct Heard {
-    at: AtomicU64,
-    silence: AtomicU64,
-}
-
-impl Heard {
-    fn note(&self, now: Ns) {
-        let before = self.at.swap(now, Ordering::Relaxed);
-        self.silence.fetch_max(now.saturating_sub(before), Ordering::Relaxed);
-    }
 }
 
 impl State {
@@ -112,6 +99,8 @@ impl State {
 
     /// Passes a message on to where it is waited for; nothing is heard of a rank that is lost.
     fn take(&mut self, at: Ns, message: FromRank, stop: &Stop) {
+        self.silence = self.silence.max(at.saturating_sub(self.heard));
+        self.heard = at;
         let (true, route) = (self.lost.is_none(), &mut self.route) else { return };
         match (message, route) {
             (FromRank::Event(group, event), Some(route)) => match route.part.check(group, &event) {
@@ -197,32 +186,29 @@ impl Starting {
         (input, output): (impl Read + Send + 'static, impl Write + Send + 'static),
         stop: &Stop,
     ) -> Result<Starting> {
-        let (told, replies) = unbounded_channel();
+        let ((told, replies), began) = (unbounded_channel(), clock::now());
         let state = State {
             number,
             name,
             way,
-            began: clock::now(),
+            began,
+            heard: began,
+            silence: 0,
             group,
             greeted: false,
             lost: None,
             replies: Some(told),
             route: None,
         };
-        let (state, heard) = (Arc::new(Mutex::new(state)), Arc::new(Heard::default()));
-        heard.at.store(clock::now(), Ordering::Relaxed);
-        let to = Writer::start(output)?;
-        let (of, beats, stop) = (Arc::clone(&state), Arc::clone(&heard), stop.clone());
+        let (state, to) = (Arc::new(Mutex::new(state)), Writer::start(output)?);
+        let (of, stop) = (Arc::clone(&state), stop.clone());
         spawn("read-rank", move || {
-            let ended = read(input, |at, message| {
-                beats.note(at);
-                locked(&of).take(at, message, &stop);
-            });
+            let ended = read(input, |at, message| locked(&of).take(at, message, &stop));
             // A stopped process does not end by itself.
             let status = ended_within(&of, LOOK);
             locked(&of).end(ended, status);
         })?;
-        Ok(Starting { number, to, replies, state, heard, way })
+        Ok(Starting { number, to, replies, state, way })
     }
 
     pub(super) fn lost(&self) -> Option<Error> {
@@ -243,8 +229,8 @@ impl Starting {
             return Err(locked(&self.state).lost.clone().unwrap_or_else(unknown));
         };
         check_hello(&hello, (number, &shown, self.way))?;
-        let Starting { to, replies, state, heard, way, .. } = self;
-        Ok(Peer { number, name, hello: *hello, to, replies, state, heard, way, seen: None })
+        let Starting { to, replies, state, way, .. } = self;
+        Ok(Peer { number, name, hello: *hello, to, replies, state, way, seen: None })
     }
 }
 
@@ -352,8 +338,7 @@ impl Peer {
         if let Some(lost) = &state.lost {
             route.lose(lost);
         }
-        state.route = Some(route);
-        self.heard.silence.store(0, Ordering::Relaxed);
+        (state.route, state.silence) = (Some(route), 0);
     }
 
     /// Ends a step; returns its readings, unless it is lost or had no part.
@@ -405,7 +390,7 @@ impl Peer {
                 moved_us: later.map(|(moved, _)| moved as f64 / 1e3),
                 round_trip_us: us(before.shortest),
             },
-            silence_s: us(self.heard.silence.load(Ordering::Relaxed)) / 1e6,
+            silence_s: us(locked(&self.state).silence) / 1e6,
             paused_s: edges.map_or(0.0, |edges| us(edges.paused) / 1e6),
             late_us: edges.map_or(0.0, |edges| us(edges.late)),
         }
@@ -427,8 +412,8 @@ pub(super) fn end_within(state: &Mutex<State>, limit: Duration) {
     }
 }
 
-/// The ranks that are watched; None when all is over.
-pub(super) type Watched = Arc<Mutex<Option<Vec<(Arc<Mutex<State>>, Arc<Heard>)>>>>;
+/// All ranks that were started, also one that has not greeted; None when all is over.
+pub(super) type Watched = Arc<Mutex<Option<Vec<(Writer<ToRank>, Arc<Mutex<State>>)>>>>;
 
 /// Watches over silence: a rank without a word for too long is lost.
 pub(super) fn watch(watched: &Watched) -> Result<()> {
@@ -438,12 +423,11 @@ pub(super) fn watch(watched: &Watched) -> Result<()> {
             std::thread::sleep(LOOK);
             // Nobody waits for the lock while this works.
             let Some(all) = locked(&watched).clone() else { return };
-            for (state, heard) in &all {
-                let heard_at = heard.at.load(Ordering::Relaxed);
+            for (_, state) in &all {
                 let mut state = locked(state);
                 // A greeting comes first: nothing else makes up for it.
                 let (limit, since, why) = if state.greeted {
-                    (SILENCE, heard_at, "no word from it for")
+                    (SILENCE, state.heard, "no word from it for")
                 } else {
                     (GREETING, state.began, "it did not greet within")
                 };

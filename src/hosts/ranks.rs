@@ -10,7 +10,7 @@ use super::check::PartCheck;
 use super::clock::{self, Offset};
 use super::launch::{HERE, Wanted, Way};
 use super::link::Writer;
-use super::peer::{Peer, Starting, State, Watched, end_within, watch};
+use super::peer::{Peer, Starting, Watched, end_within, watch};
 use super::protocol::{Edges, ToRank};
 use super::rendezvous::{Launched, Proved, own_host};
 use super::words::hash_plan;
@@ -23,7 +23,7 @@ use crate::observe::{ClientUse, Cost, Ns};
 use crate::plan::{Plan, Spread, Step, limits};
 use crate::progress::Progress;
 use crate::stop::{Stop, locked, or_stop};
-use crate::summary::Server;
+use crate::summary::{ClientHost, Server};
 use crate::terms::{counted, joined};
 
 /// The least lead of a start.
@@ -36,8 +36,6 @@ const ENDING: Duration = Duration::from_secs(2);
 /// The processes on other hosts.
 pub(crate) struct Ranks {
     all: Vec<Peer>,
-    /// Those of all that were started, also of one that has not greeted.
-    started: Vec<(Writer<ToRank>, Arc<Mutex<State>>)>,
     /// The watch over silence goes on.
     watched: Watched,
 }
@@ -57,14 +55,9 @@ struct Dealt<'a> {
 /// Deals threads to ranks in turn while they have some: `all` of them, numbered from 0.
 fn deal(most: &[u32], all: usize) -> Vec<Vec<usize>> {
     let mut dealt = vec![Vec::new(); most.len()];
-    let mut next = 0;
-    while next < all {
-        for (own, most) in dealt.iter_mut().zip(most) {
-            if own.len() < *most as usize && next < all {
-                own.push(next);
-                next += 1;
-            }
-        }
+    let places = |turn: u32| (0..most.len()).filter(move |at| most[*at] > turn);
+    for (thread, at) in (0..).flat_map(places).take(all).enumerate() {
+        dealt[at].push(thread);
     }
     dealt
 }
@@ -137,7 +130,7 @@ impl Ranks {
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Ranks> {
-        let (mut ranks, mut started) = (Ranks::none()?, Vec::with_capacity(wanted.hosts.len()));
+        let (ranks, mut started) = (Ranks::none()?, Vec::with_capacity(wanted.hosts.len()));
         for (number, host) in (1..).zip(&wanted.hosts) {
             started.push(ranks.add(Starting::start(number, host, wanted, stop)?));
         }
@@ -151,7 +144,7 @@ impl Ranks {
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Ranks> {
-        let mut ranks = Ranks::none()?;
+        let ranks = Ranks::none()?;
         let mut gathering = launched.gather(plan, progress)?;
         let here = Starting::start(0, HERE, &Wanted::default(), stop)?;
         let mut started = vec![ranks.add(here.rename(own_host()))];
@@ -173,16 +166,13 @@ impl Ranks {
     fn none() -> Result<Ranks> {
         let watched = Watched::new(Mutex::new(Some(Vec::new())));
         watch(&watched)?;
-        Ok(Ranks { all: Vec::new(), started: Vec::new(), watched })
+        Ok(Ranks { all: Vec::new(), watched })
     }
 
-    fn add(&mut self, starting: Starting) -> Starting {
-        let state = Arc::clone(&starting.state);
-        let heard = Arc::clone(&starting.heard);
+    fn add(&self, starting: Starting) -> Starting {
         if let Some(all) = &mut *locked(&self.watched) {
-            all.push((Arc::clone(&state), heard));
+            all.push((starting.to.clone(), Arc::clone(&starting.state)));
         }
-        self.started.push((starting.to.clone(), state));
         starting
     }
 
@@ -318,12 +308,22 @@ impl Ranks {
             let mut host = self.all[at].describe(part, clocks, edges.as_deref());
             // Its CPU is that of all groups.
             host.us_per_op.take_if(|_| !dealt.plan.groups.is_empty());
+            let is_counted = run.hosts.iter().any(|other| share_traffic(other, &host));
             run.hosts.push(host);
-            if let Some(edges) = edges {
+            if let Some(mut edges) = edges {
+                if is_counted {
+                    edges.client.traffic = Some([0; 2]);
+                }
                 add_use(run, &edges);
             }
         }
     }
+}
+
+/// Returns whether both have the traffic of the same interfaces. A container has its own, and a name of its own.
+fn share_traffic(one: &ClientHost, other: &ClientHost) -> bool {
+    let is_known = one.boot_id.is_some() && one.net_rx_bytes.is_some();
+    is_known && (&one.boot_id, &one.host) == (&other.boot_id, &other.host)
 }
 
 /// Passes on when a step starts, and its window.
@@ -381,10 +381,10 @@ fn sum(one: &ClientUse, other: &ClientUse) -> ClientUse {
 impl Drop for Ranks {
     /// Ends all ranks; one that has not ended in time is killed.
     fn drop(&mut self) {
-        *locked(&self.watched) = None;
-        self.started.iter().for_each(|(to, _)| to.send(ToRank::End));
-        let began = Instant::now();
-        for (_, state) in &self.started {
+        let started = locked(&self.watched).take();
+        let (started, began) = (started.iter().flatten(), Instant::now());
+        started.clone().for_each(|(to, _)| to.send(ToRank::End));
+        for (_, state) in started {
             end_within(state, ENDING.saturating_sub(began.elapsed()));
         }
     }
@@ -400,6 +400,24 @@ mod tests {
         assert_eq!(deal(&[2, 2], 3), [vec![0, 2], vec![1]]);
         assert_eq!(deal(&[2, 2, 2], 2), [vec![0], vec![1], vec![]]);
         assert_eq!([count_clients(&[0, 2], 3, 8), count_clients(&[1], 3, 8)], [5, 3]);
+    }
+
+    #[test]
+    fn traffic_of_a_host_is_counted_once_when_it_has_several_ranks() {
+        let host = |boot_id: &str, name: &str, net_rx_bytes| ClientHost {
+            boot_id: Some(boot_id.to_owned()),
+            host: name.to_owned(),
+            net_rx_bytes,
+            ..ClientHost::default()
+        };
+        let own = host("a", "n1", Some(7));
+        assert!(share_traffic(&own, &own));
+        let others = [("b", "n1", Some(7)), ("a", "pod-1", Some(7)), ("a", "n1", None)];
+        for other in others.map(|(boot_id, name, bytes)| host(boot_id, name, bytes)) {
+            assert!(!share_traffic(&other, &own), "{other:?}");
+        }
+        let unknown = ClientHost { boot_id: None, ..own };
+        assert!(!share_traffic(&unknown, &unknown));
     }
 
     #[test]

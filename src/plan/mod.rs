@@ -13,11 +13,10 @@ pub mod value;
 use std::fmt;
 use std::iter;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::group::Group;
 pub use self::rules::{AfterError, AtEnd, Ignored, Rules};
@@ -70,7 +69,7 @@ pub struct Plan {
     pub repeats: u32,
     #[serde(skip)]
     pub order: Order,
-    #[serde(serialize_with = "serialize_display", deserialize_with = "parse")]
+    #[serde(serialize_with = "serialize_display")]
     pub distribution: Distribution,
     pub statements: StatementMode,
     #[serde(skip)]
@@ -110,14 +109,6 @@ fn serialize_sorted<S: Serializer>(numbers: &[u32], to: S) -> std::result::Resul
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
     sorted.serialize(to)
-}
-
-fn parse<'de, T, D>(from: D) -> std::result::Result<T, D::Error>
-where
-    T: FromStr<Err = String>,
-    D: Deserializer<'de>,
-{
-    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -677,6 +668,7 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::knobs::Knobs;
     use crate::workload::builtin;
 
     #[test]
@@ -694,10 +686,8 @@ mod tests {
             let files = vec![(String::new(), vec![b' '; bytes])];
             Arc::new(Script { files, ..Script::of_text("") })
         };
-        let groups = vec!["delete".parse().expect("a group")];
-        let knobs = knobs::Knobs { groups, ..knobs::Knobs::default() };
-        let plan = knobs.resolve(builtin().remove(0), 1).expect("a plan");
-        let mut plan = Plan { script: Some(script(limits::AWAY_MAX - 2)), ..plan };
+        let script_of_most = Some(script(limits::AWAY_MAX - 2));
+        let mut plan = Plan { script: script_of_most, groups: beside(&["delete"]), ..plan("1") };
         for (bytes, is_small) in [(2, true), (3, false)] {
             plan.groups[0].read = Some(ReadScript {
                 script: script(bytes),
@@ -722,9 +712,7 @@ mod tests {
     #[test]
     fn a_client_of_an_open_loop_pauses_until_its_turn_comes_again() {
         let of_rates = |rates: &[f64]| Plan { rates: rates.to_vec(), ..plan("4,8") };
-        let groups = vec!["delete,rate=0.1".parse().expect("a group")];
-        let knobs = knobs::Knobs { groups, ..knobs::Knobs::default() };
-        let groups = knobs.resolve(builtin().remove(0), 1).expect("a plan").groups;
+        let groups = beside(&["delete,rate=0.1"]);
         for (plan, seconds) in [
             (plan("8"), 0),
             (Plan { think: Some(Duration::from_secs(3)), ..plan("8") }, 3),
@@ -738,34 +726,17 @@ mod tests {
     }
 
     fn plan(clients: &str) -> Plan {
-        Plan {
-            workload: builtin().remove(0),
-            tables: None,
-            rows: None,
-            clients: clients.parse::<value::Clients>().expect(clients).0,
-            spread: SpreadChoice::Auto,
-            warmup: Duration::from_secs(10),
-            stop: StopAt::Time(Duration::from_mins(1)),
-            rates: Vec::new(),
-            arrival: Arrival::Poisson,
-            think: None,
-            reconnect_every: None,
-            repeats: 2,
-            order: Order::Ascending,
-            distribution: Distribution::Uniform,
-            statements: StatementMode::Prepared,
-            seed: 1,
-            engine_threads: None,
-            host_threads: Vec::new(),
-            charset: None,
-            interval: Duration::from_secs(1),
-            interval_log: None,
-            before: Before::default(),
-            policy: Policy::default(),
-            rules: Rules::loadgen(),
-            script: None,
-            groups: Vec::new(),
-        }
+        resolved(Knobs { clients: Some(clients.parse().expect(clients)), ..Knobs::default() })
+    }
+
+    fn resolved(knobs: Knobs) -> Plan {
+        let knobs = Knobs { repeat: Some(value::Whole(2)), ..knobs };
+        knobs.resolve(builtin().remove(0), 1).expect("a plan")
+    }
+
+    fn beside(groups: &[&str]) -> Vec<Group> {
+        let groups = groups.iter().map(|group| group.parse().expect("a group")).collect();
+        resolved(Knobs { groups, ..Knobs::default() }).groups
     }
 
     #[test]
@@ -834,11 +805,7 @@ mod tests {
 
     #[test]
     fn statements_of_groups_beside_are_dealt_out_when_there_are_several_addresses() {
-        let groups = ["update-index,clients=8", "delete"];
-        let groups = groups.map(|group| group.parse().expect("a group"));
-        let knobs = knobs::Knobs { groups: groups.into(), ..knobs::Knobs::default() };
-        let groups = knobs.resolve(builtin().remove(0), 1).expect("a plan").groups;
-        let plan = Plan { groups, ..plan("8") };
+        let plan = Plan { groups: beside(&["update-index,clients=8", "delete"]), ..plan("8") };
         // Eight clients keep to a table each; the other one prepares for all eight.
         assert_eq!(
             [1, 2, 3].map(|addresses| plan.count_prepared_beside(8, addresses)),

@@ -356,26 +356,24 @@ fn rates(text: &str) -> Result<Vec<f64>, String> {
 fn list(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<BTreeSet<u64>, String> {
     let one = |text: &str| one(text.trim());
     let mut numbers = BTreeSet::new();
-    for part in text.split(',') {
-        if let Some(meant) = meant(part.trim(), |text| one(text).is_ok()) {
-            return Err(format!("'{}' is no list of numbers; {meant}?", part.trim()));
+    for part in text.split(',').map(str::trim) {
+        let refused = |meant: String| format!("'{part}' is no list of numbers; {meant}?");
+        if let Some(meant) = meant(part, |text| one(text).is_ok()) {
+            return Err(refused(meant));
         }
         let Some((from, to)) = part.split_once("..") else {
-            let meant = || {
-                let (from, to) = part.trim().split_once('.')?;
-                let known = one(from).is_ok() && one(to).is_ok();
-                known.then(|| format!("'{}' is no list of numbers; {from}..{to}?", part.trim()))
-            };
-            numbers.insert(one(part).map_err(|why| meant().unwrap_or(why))?);
+            let ends = part.split_once('.').filter(|(from, to)| one(from).and(one(to)).is_ok());
+            let meant = ends.map(|(from, to)| refused(format!("{from}..{to}")));
+            numbers.insert(one(part).map_err(|why| meant.unwrap_or(why))?);
             continue;
         };
         let (to, step) = to.split_once('+').map_or((to, None), |(to, step)| (to, Some(step)));
         if from.trim().is_empty() || to.trim().is_empty() {
-            return Err(format!("'{}' needs a number on both sides of ..", part.trim()));
+            return Err(format!("'{part}' needs a number on both sides of .."));
         }
         let (first, last, step) = (one(from)?, one(to)?, step.map(one).transpose()?);
         if first > last {
-            let (part, from, to) = (part.trim(), from.trim(), to.trim());
+            let (from, to) = (from.trim(), to.trim());
             return Err(format!("'{part}' runs backwards; {to}..{from}?"));
         }
         let next = |at: &u64| Some(at + step.unwrap_or(*at)).filter(|next| *next < last);

@@ -58,11 +58,12 @@ impl std::str::FromStr for Distribution {
         Ok(match name {
             "uniform" if value.is_some() => return Err(format!("{name} takes no value")),
             "uniform" => Distribution::Uniform,
-            "gaussian" => Distribution::Gaussian(
-                value.map_or(Some(USUAL.iterations), iterations).ok_or_else(|| {
+            "gaussian" => {
+                let iterations = value.map_or(Some(USUAL.iterations), |n| n.parse().ok());
+                iterations.and_then(Distribution::gaussian).ok_or_else(|| {
                     format!("gaussian takes a number of 1 to {ITERATIONS_MAX}: gaussian:12")
-                })?,
-            ),
+                })?
+            }
             "special" => Distribution::Special(
                 value.map_or(Some(USUAL), Special::parse).ok_or_else(|| {
                     "special takes sysbench's rand-spec-iter, -pct and -res: special:12/1/75"
@@ -98,10 +99,6 @@ impl Distribution {
 
 fn may_add(iterations: u32) -> bool {
     (1..=ITERATIONS_MAX).contains(&iterations)
-}
-
-fn iterations(text: &str) -> Option<u32> {
-    text.parse().ok().filter(|n| may_add(*n))
 }
 
 impl Special {
@@ -425,8 +422,6 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::workload::builtin;
-    use crate::workload::distribution::Sampler;
-    use crate::workload::random::{Stream, seed_of};
 
     fn draws(distribution: &str, rows: u64, n: usize) -> Vec<u64> {
         let sampler = Sampler::new(distribution.parse().expect(distribution), rows, 1);
@@ -611,6 +606,17 @@ mod tests {
         }
     }
 
+    /// The share of the places, those with most draws first, that half of the draws fall on; sorts them so.
+    fn half_share(seen: &mut [u32]) -> f64 {
+        seen.sort_unstable_by(|a, b| b.cmp(a));
+        let (all, mut sum): (u32, u32) = (seen.iter().sum(), 0);
+        let half = seen.iter().take_while(|n| {
+            sum += **n;
+            sum < all / 2
+        });
+        half.count() as f64 / seen.len() as f64
+    }
+
     #[test]
     fn arithmetic_agrees_with_draws() {
         let (rows, draws) = (20_000_u64, 200_000_usize);
@@ -635,7 +641,7 @@ mod tests {
             let told = coverage(distribution, rows, draws as f64);
             let distinct = seen.iter().filter(|n| **n > 0).count() as f64;
             assert!((told.distinct / distinct - 1.0).abs() < 0.03, "{text}: {told:?} {distinct}");
-            seen.sort_unstable_by(|a, b| b.cmp(a));
+            let half = half_share(&mut seen);
             let hottest = f64::from(seen[0]) / draws as f64;
             // The largest of many equal counts is above their mean; only a hot row stands out.
             if told.hottest_share > 0.005 {
@@ -643,12 +649,6 @@ mod tests {
             } else {
                 assert!(told.hottest_share < hottest, "{text}: {told:?} {hottest}");
             }
-            let mut sum = 0;
-            let half = seen.iter().take_while(|n| {
-                sum += **n;
-                sum < draws as u32 / 2
-            });
-            let half = half.count() as f64 / rows as f64;
             // Chance makes the hotter half smaller than it is.
             assert!(half < told.half_on_share * 1.02 + 1e-3, "{text}: {told:?} {half}");
             assert!(half > told.half_on_share * 0.7 - 1e-3, "{text}: {told:?} {half}");
@@ -689,13 +689,7 @@ mod tests {
             for _ in 0..DRAWS {
                 seen[((sampler.draw(&mut stream) - 1) * 200 / rows) as usize] += 1;
             }
-            seen.sort_unstable_by(|a, b| b.cmp(a));
-            let mut sum = 0;
-            let half = seen.iter().take_while(|n| {
-                sum += **n;
-                sum < DRAWS / 2
-            });
-            let half = half.count() as f64 / 200.0;
+            let half = half_share(&mut seen);
             let told = coverage(distribution, rows, f64::from(DRAWS)).half_on_share;
             assert!((told - half).abs() < 0.04 * told + 0.006, "{text}: {told}, drawn {half}");
         }

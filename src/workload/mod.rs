@@ -38,7 +38,7 @@ const FORM: &str =
 
 /// A workload: statements, parameters, expected outcomes. Readers other than [`Workload::parse`] call
 /// `check`, so that errors can say where it stands.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Required: printable ASCII characters without spaces

@@ -243,8 +243,6 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    use super::super::rows::Rows;
-
     fn text(bytes: &[u8]) -> &str {
         std::str::from_utf8(bytes).expect("ASCII")
     }

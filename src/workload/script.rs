@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::options::ensure;
 use super::sql::{Splitter, Words, length_of_comment, length_of_quoted};
-use super::statement::{Expect, Param, STATEMENT_MAX, Statement, StatementKind, is_control};
-use super::{Begin, Effect, KeySource, Options, Schema, Transaction, Workload};
+use super::statement::{Param, STATEMENT_MAX, Statement, StatementKind, is_control};
+use super::{Begin, KeySource, Transaction, Workload};
 use crate::error::{Error, Result};
 
 const PLACEHOLDERS: &str = "{random A..B} (a number), {digits N} (random digits) and {table} \
@@ -69,13 +69,9 @@ pub(crate) fn script(name: &str, text: &[u8], origin: &str) -> Result<Workload> 
     let transaction = Transaction { weight: 1, begin, table_each_if: None, statements };
     let workload = Workload {
         name: printable_name(name),
-        built_in: false,
-        aliases: Vec::new(),
         about: "SQL of its user".to_owned(),
-        schema: Schema::default(),
-        table_a_client: false,
-        options: Options::new(),
         transactions: vec![transaction],
+        ..Workload::default()
     };
     workload.check().map_err(|what| Error::usage(format!("{origin}: {what}")))?;
     Ok(workload)
@@ -110,24 +106,15 @@ fn control(sql: &str) -> Option<Control> {
 
 fn statement(sql: &str) -> Result<Statement, String> {
     let (sql, params) = bind_placeholders(sql)?;
-    Ok(Statement {
-        kind: Some(StatementKind::from_sql(&sql)),
-        sql,
-        params,
-        list: None,
-        repeat: None,
-        with_previous: false,
-        expect: Expect::default(),
-        missing_if: None,
-        effect: Effect::None,
-    })
+    let kind = Some(StatementKind::from_sql(&sql));
+    Ok(Statement { kind, sql, params, ..Statement::default() })
 }
 
 /// Replaces each placeholder outside quotes and comments with `?`, and makes its parameter.
 fn bind_placeholders(sql: &str) -> Result<(String, Vec<Param>), String> {
     let (mut text, mut params, mut rest) = (String::new(), Vec::new(), sql);
     while let Some(first) = rest.chars().next() {
-        let (quoted, comment) = (length_of_quoted(rest), length_of_comment(rest));
+        let (quoted, comment) = (length_of_quoted(rest), length_of_comment(rest.as_bytes()));
         let taken = if comment > 0 {
             text += &rest[..comment];
             comment

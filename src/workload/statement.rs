@@ -24,7 +24,7 @@ const DEFINING: [&str; 4] = ["CREATE", "ALTER", "RENAME", "USE"];
 const SHOWN: usize = 200;
 
 /// One round trip.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Statement {
     /// `select`, `update`, `insert`, `delete` or `other`; by its first word if left out, or by the one behind the tables of WITH

@@ -13,7 +13,7 @@ use crate::plan::group::schemas;
 use crate::plan::knobs::{Knobs, LoadSource, SuiteSpec};
 use crate::plan::profile::script::ScriptRun;
 use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
-use crate::plan::script::{ScriptPart, workload_of};
+use crate::plan::script::{ScriptPart, plain, workload_of};
 use crate::plan::value::{Length, Names, Scale, Whole};
 use crate::plan::{Ahi, Plan, Warm, check_steps, defaults, units};
 use crate::terms::{Gate, Quantity, joined};
@@ -221,12 +221,8 @@ fn check_suite(profile: &Profile, path: &str, suite: &SuiteSpec) -> Result<()> {
 
 fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>> {
     let find = |(nth, name)| {
-        profile.workload(name).ok_or_else(|| {
-            let known = builtin().into_iter().chain(profile.workloads.iter().cloned());
-            let known: Vec<String> = known.map(|workload| workload.name).collect();
-            let what = format!("no workload '{name}': {}", known.join(", "));
-            profile.refuse(&format!("run/{n}/workload/{nth}"), what)
-        })
+        find_workload(profile, name)
+            .map_err(|error| profile.refuse(&format!("run/{n}/workload/{nth}"), error.to_string()))
     };
     let names = knobs.workload.iter().flat_map(Names::texts);
     let found = names.enumerate().map(find).collect::<Result<Vec<Workload>>>()?;
@@ -243,8 +239,7 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
     Ok(found)
 }
 
-/// Finds the workload of a group beside.
-fn find_beside(profile: &Profile, name: &str) -> Result<Workload> {
+fn find_workload(profile: &Profile, name: &str) -> Result<Workload> {
     profile.workload(name).ok_or_else(|| {
         let known = builtin().into_iter().chain(profile.workloads.iter().cloned());
         let known = joined(known.map(|workload| Some(workload.name)), ", ");
@@ -264,7 +259,7 @@ fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> 
     } else {
         workload.with_options(&options).map_err(|e| here("", &e))?
     };
-    let find = |name: &str| find_beside(profile, name);
+    let find = |name: &str| find_workload(profile, name);
     let beside = schemas(&knobs.groups, &find);
     let own = workload.names_tables();
     let schema = beside.first().copied().filter(|_| !own).unwrap_or(workload.schema);
@@ -317,7 +312,7 @@ fn script_part(of: Given<'_>, n: usize, run: &ScriptRun) -> Result<(String, What
     let mut workload = workload_of(&part.file.path);
     workload.name = profile.runs[n].name.clone().unwrap_or(workload.name);
     let title = workload.name.clone();
-    let knobs = run.knobs.of_script(&|name| find_beside(profile, name));
+    let knobs = run.knobs.of_script(&|name| find_workload(profile, name));
     let knobs = knobs.map_err(|(key, why)| {
         refuse((key, format!("run {title}: {key} is not for scripts: {why}")))
     })?;
@@ -456,10 +451,6 @@ fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Serve
 
 fn is_empty(text: Option<&String>) -> bool {
     text.is_some_and(String::is_empty)
-}
-
-fn plain(name: &str) -> String {
-    name.replace('-', "_")
 }
 
 fn merged(base: Server, mut own: Server) -> Server {

@@ -135,7 +135,6 @@ fn rates_are_steps_of_their_own_beside_the_clients() {
     let (slow, fast) = (Some(1000.0), Some(2000.0));
     assert_eq!(rates, [(4, slow), (4, fast), (8, slow), (8, fast), (1, None)]);
     assert_eq!(open.step(1).rate, fast);
-    let keys = |of: &Experiment| of.cells.iter().map(|c| c.key.clone()).collect::<Vec<_>>();
     let mut all = [keys(&open), keys(&closed)].concat();
     all.sort_unstable();
     all.dedup();
@@ -258,13 +257,10 @@ fn gates_are_those_of_the_profile_and_of_the_run() {
 
 #[test]
 fn a_cell_keeps_its_key_while_it_is_the_same_measurement() {
-    let keys = |text: &str, overrides: &Overrides| -> Vec<String> {
-        let experiment = experiment(text, overrides);
-        experiment.cells.iter().map(|cell| cell.key.clone()).collect()
-    };
-    let all = keys(TEXT, &overrides());
+    let all = keys(&experiment(TEXT, &overrides()));
     let more = TEXT.replace("clients = [4, 8]\nrepeat = 2", "clients = [2, 4, 8]\nrepeat = 3");
-    let more = keys(&more, &Overrides { seed: 7, out: "elsewhere".into(), ..overrides() });
+    let elsewhere = Overrides { seed: 7, out: "elsewhere".into(), ..overrides() };
+    let more = keys(&experiment(&more, &elsewhere));
     assert!(all.iter().all(|key| more.contains(key)), "more of the same changes nothing");
     assert!(all.iter().all(|key| is_current(key)) && !is_current("0123456789abcdef"));
     let mut unique = all.clone();
@@ -285,7 +281,7 @@ fn a_cell_keeps_its_key_while_it_is_the_same_measurement() {
         // Those of the label itself, and those of the one that inherits it.
         ("skip-log-bin = true", "skip-log-bin = false", 4),
     ] {
-        let other = keys(&TEXT.replace(from, to), &overrides());
+        let other = keys(&experiment(&TEXT.replace(from, to), &overrides()));
         assert_eq!(all.iter().filter(|key| other.contains(key)).count(), same, "{to}");
     }
 }
