@@ -209,21 +209,16 @@ pub(crate) fn conditions(step: &Summary) -> Vec<Fact> {
 
 /// Lists those of the table first, variables last. A condition that one does not know is no difference ([`unknown`]).
 pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> {
-    let mut found = Vec::new();
-    for ((condition, one), (_, other)) in values(first).zip(values(second)) {
-        if let Some((one, other)) = one.zip(other) {
-            compare(&mut found, condition.name, one, other, condition.weight);
-        }
-    }
+    let mut found = differences_in(first, second, |_| true);
     by_name(&mut found, &first.workload.options, &second.workload.options, |name| {
         // An option that one lacks, and nobody has set: an older workload may not have had it.
-        let both = [first, second];
-        let counts = both.iter().all(|step| step.workload.options.contains_key(name))
-            || both.iter().any(|step| is_set(step, name));
+        let steps = [first, second];
+        let counts = steps.iter().all(|step| step.workload.options.contains_key(name))
+            || steps.iter().any(|step| is_set(step, name));
         counts.then(|| (format!("option {name}"), Weight::Operation))
     });
-    if let Some((one, other)) = definition(first).zip(definition(second)) {
-        by_name(&mut found, &one, &other, |name| {
+    if let Some((first, second)) = definition(first).zip(definition(second)) {
+        by_name(&mut found, &first, &second, |name| {
             // Expected answers, and the values that the ledger takes from answers, do not make it another operation.
             let checks = [" expect", " missing_if", " effect"].iter().any(|of| name.ends_with(of));
             Some((name.to_owned(), if checks { Weight::Measurement } else { Weight::Operation }))
@@ -233,27 +228,31 @@ pub(crate) fn differences(first: &Summary, second: &Summary) -> Vec<Difference> 
     found
 }
 
-pub(crate) fn differences_in(names: &[&str], one: &Summary, other: &Summary) -> Vec<Difference> {
+/// Lists the differences in those conditions of the table that count.
+pub(crate) fn differences_in(
+    first: &Summary,
+    second: &Summary,
+    counts: impl Fn(&Condition) -> bool,
+) -> Vec<Difference> {
     let mut found = Vec::new();
-    for condition in CONDITIONS.iter().filter(|condition| names.contains(&condition.name)) {
-        if let Some((one, other)) = (condition.value)(one).zip((condition.value)(other)) {
-            compare(&mut found, condition.name, one, other, condition.weight);
+    for condition in CONDITIONS.iter().filter(|condition| counts(condition)) {
+        if let Some((first, second)) = (condition.value)(first).zip((condition.value)(second)) {
+            compare(&mut found, condition.name, first, second, condition.weight);
         }
     }
     found
 }
 
-pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Difference> {
+pub(crate) fn fingerprint_differences(first: &Server, second: &Server) -> Vec<Difference> {
     let mut found = Vec::new();
-    compare(&mut found, "version", one.version.clone(), other.version.clone(), Weight::Server);
+    compare(&mut found, "version", first.version.clone(), second.version.clone(), Weight::Server);
     // Older summaries have what the build advertises.
     let comment = |server: &Server| without_advertisement(&server.version_comment).to_owned();
-    let [first, second] = [one, other].map(comment);
-    compare(&mut found, "version_comment", first, second, Weight::Server);
+    compare(&mut found, "version_comment", comment(first), comment(second), Weight::Server);
     // A server, or a proxy, that does not tell them has none: that is unknown.
-    let same = one.variables.is_same(&other.variables);
-    if !same && !one.variables.is_empty() && !other.variables.is_empty() {
-        by_name(&mut found, &one.variables, &other.variables, |name| {
+    let same = first.variables.is_same(&second.variables);
+    if !same && !first.variables.is_empty() && !second.variables.is_empty() {
+        by_name(&mut found, &first.variables, &second.variables, |name| {
             (!is_identity(name)).then(|| (name.to_owned(), Weight::Server))
         });
     }
@@ -264,20 +263,20 @@ pub(crate) fn fingerprint_differences(one: &Server, other: &Server) -> Vec<Diffe
 /// names what counts. Looking up a thousand names would take most of a large report's time.
 fn by_name<V: PartialEq + ToString>(
     found: &mut Vec<Difference>,
-    one: &BTreeMap<String, V>,
-    other: &BTreeMap<String, V>,
+    first: &BTreeMap<String, V>,
+    second: &BTreeMap<String, V>,
     named: impl Fn(&str) -> Option<(String, Weight)>,
 ) {
     let text = |value: Option<&V>| value.map_or_else(|| ABSENT.to_owned(), V::to_string);
-    let (mut ones, mut others) = (one.iter().peekable(), other.iter().peekable());
+    let (mut ones, mut others) = (first.iter().peekable(), second.iter().peekable());
     while let Some(name) = ones.peek().into_iter().chain(others.peek()).map(|(name, _)| *name).min()
     {
-        let one = ones.next_if(|(first, _)| *first == name).map(|(_, value)| value);
-        let other = others.next_if(|(first, _)| *first == name).map(|(_, value)| value);
-        if one != other
+        let first = ones.next_if(|(next, _)| *next == name).map(|(_, value)| value);
+        let second = others.next_if(|(next, _)| *next == name).map(|(_, value)| value);
+        if first != second
             && let Some((name, weight)) = named(name)
         {
-            compare(found, &name, text(one), text(other), weight);
+            compare(found, &name, text(first), text(second), weight);
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::terms::Class;
 const MISSES: &str = "Innodb_buffer_pool_reads";
 
 /// Judges a step by its summary, in which that is all that is missing.
-pub(crate) fn all(step: &Summary) -> Judgement {
+pub(crate) fn judge_step(step: &Summary) -> Judgement {
     let class = class(step);
     let findings = match &step.conditions {
         Some(known) => warnings::warnings(step, class, known),
@@ -50,18 +50,13 @@ fn class(step: &Summary) -> Option<Class> {
         step.counter_per_s(MISSES).map(|misses| misses / step.qps_of_all())
     };
     let by_size = class_by_size(step.data_bytes(), step.server.buffer_pool_bytes);
-    match misses.filter(|misses| misses.is_finite()) {
-        Some(misses) => {
-            let is_read = misses >= thresholds::MISSES_MIN;
-            // First touches of what the pool can hold say nothing of storage.
-            Some(match (is_read, by_size) {
-                (false, _) => Class::Cached,
-                (true, Some(Class::Cached)) => Class::Cold,
-                (true, _) => Class::IoBound,
-            })
-        }
-        None => by_size,
-    }
+    let Some(misses) = misses.filter(|misses| misses.is_finite()) else { return by_size };
+    Some(match by_size {
+        _ if misses < thresholds::MISSES_MIN => Class::Cached,
+        // First touches of what the pool can hold say nothing of storage.
+        Some(Class::Cached) => Class::Cold,
+        _ => Class::IoBound,
+    })
 }
 
 /// Returns the class that sizes alone suggest: data that do not fit into the buffer pool have to be read.
@@ -83,23 +78,21 @@ mod tests {
 
     #[test]
     fn a_load_is_judged_by_its_size_alone() {
-        let text = include_str!("../../tests/fixtures/summary.json");
-        let mut summary: Summary = serde_json::from_str(text).expect("a summary");
+        let mut summary = Summary::sound();
         (summary.server.data_bytes, summary.server.buffer_pool_bytes) = (Some(1), Some(64 << 30));
         summary.load = Some(crate::summary::Load::default());
-        let judged = all(&summary);
+        let judged = judge_step(&summary);
         assert_eq!((judged.class, judged.verdict), (Some(Class::Cached), None));
         assert!(judged.findings.is_empty());
     }
 
     #[test]
     fn a_sweep_has_the_judgement_of_its_summary() {
-        let text = include_str!("../../tests/fixtures/summary.json");
-        let mut summary: Summary = serde_json::from_str(text).expect("a summary");
+        let mut summary = Summary::sound();
         summary.conditions = Some(crate::summary::Conditions::default());
         summary.client.share = Some(crate::summary::Share::default());
         (summary.warnings, summary.totals.ops) = (Vec::new(), 0);
-        let judgement = all(&summary);
+        let judgement = judge_step(&summary);
         let Judgement { class, findings, verdict, .. } = &judgement;
         assert_eq!(*class, Some(Class::IoBound));
         assert_eq!(findings[0].code(), Some(crate::terms::Code::NothingCompleted));
@@ -110,8 +103,7 @@ mod tests {
 
     #[test]
     fn misses_outweigh_sizes() {
-        let text = include_str!("../../tests/fixtures/summary.json");
-        let mut summary: Summary = serde_json::from_str(text).expect("a summary");
+        let mut summary = Summary::sound();
         assert_eq!(class(&summary), Some(Class::IoBound), "no counter of InnoDB's: by size");
         let status = summary.server.status.as_mut().expect("there");
         status.deltas.insert("Innodb_buffer_pool_read_requests".to_owned().into(), 3_000_000);
@@ -146,8 +138,7 @@ mod tests {
             Case { data: None, pool: large, reads: 540_000, class: Class::IoBound },
             Case { data: large, pool: small, reads: 0, class: Class::Cached },
         ] {
-            let text = include_str!("../../tests/fixtures/summary.json");
-            let mut step: Summary = serde_json::from_str(text).expect("a summary");
+            let mut step = Summary::sound();
             (step.plan.tables, step.plan.rows) = (1, 1000);
             (step.server.data_bytes, step.server.buffer_pool_bytes) = (data, pool);
             let status = step.server.status.as_mut().expect("there");

@@ -53,14 +53,12 @@ pub(super) fn warnings(
 
 fn ranks(step: &Summary, found: &mut Vec<Finding>) {
     let hosts = &step.hosts;
-    let is_twin = |at: usize| {
-        hosts[at].boot_id.is_some()
-            && (0..hosts.len())
-                .any(|other| other != at && hosts[other].boot_id == hosts[at].boot_id)
+    let is_twin = |host: &&ClientHost| {
+        let same = hosts.iter().filter(|other| other.boot_id == host.boot_id);
+        host.boot_id.is_some() && same.count() > 1
     };
-    let twins = (0..hosts.len()).filter(|at| is_twin(*at)).map(|at| hosts[at].name.clone());
-    let twins = joined(twins.map(Some), ", ");
-    found.extend(twins.map(|twins| finding!(RanksShareHost, twins)));
+    let twins = hosts.iter().filter(is_twin).map(|host| Some(host.name.clone()));
+    found.extend(joined(twins, ", ").map(|twins| finding!(RanksShareHost, twins)));
     for host in hosts {
         let (name, error_us) = (host.name.as_str(), host.clock.error_us);
         let part = error_us / 1e6 / step.measured_s;

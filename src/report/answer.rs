@@ -64,8 +64,7 @@ impl Several {
 
 /// Returns `read-write, p99, 9.7.4: `; nothing where nothing is named.
 fn beginning(named: impl IntoIterator<Item = Option<String>>) -> String {
-    let named: Vec<String> = named.into_iter().flatten().collect();
-    if named.is_empty() { String::new() } else { named.join(", ") + ": " }
+    terms::joined(named, ", ").map_or_else(String::new, |named| named + ": ")
 }
 
 /// Cells of one verdict, label and metric: of one workload, or of all where these are not told apart.
@@ -97,9 +96,8 @@ fn groups<'r, 't, 's>(
     tables: &'r [Vec<ComparedCell<'t, 's>>],
     several: Several,
 ) -> Vec<Group<'r, 't, 's>> {
-    let all = || tables.iter().flatten();
     // Cells that one label lacks are listed below the tables.
-    let all = || all().filter(|row| row.lacking_label().is_none());
+    let all = || tables.iter().flatten().filter(|row| row.lacking_label().is_none());
     let is_found = |row: &&ComparedCell| {
         let counts = [Compared::Worse, Compared::Better, Compared::NoRatio, Compared::Incomplete];
         !row.is_asked_for() || counts.contains(&row.verdict)
@@ -135,22 +133,18 @@ fn is_difference(row: &ComparedCell) -> bool {
 }
 
 fn belongs(first: &ComparedCell, row: &ComparedCell, several: Several) -> bool {
-    let alike = first.verdict == row.verdict && first.has_stopped() == row.has_stopped();
-    // One metric may be another number in another workload: natural.
-    let of_metric = !several.metrics || first.table.metric == row.table.metric;
-    alike
-        && of_metric
+    use Compared::{
+        Incomplete, Inconclusive, NoRatio, NotComparable, NotMeasured, NotShown, Same, TooFew,
+    };
+    let of_any_workload = [Same, TooFew, Inconclusive, NotShown].contains(&row.verdict);
+    let lacks = [Incomplete, NoRatio, NotComparable, NotMeasured].contains(&row.verdict);
+    first.verdict == row.verdict
+        && first.has_stopped() == row.has_stopped()
+        // One metric may be another number in another workload: natural.
+        && (!several.metrics || first.table.metric == row.table.metric)
         && first.labels == row.labels
-        && match row.verdict {
-            Compared::Same | Compared::TooFew | Compared::Inconclusive | Compared::NotShown => true,
-            Compared::Incomplete
-            | Compared::NoRatio
-            | Compared::NotComparable
-            | Compared::NotMeasured => {
-                first.lack == row.lack && first.table.workload == row.table.workload
-            }
-            _ => first.table.workload == row.table.workload,
-        }
+        && (of_any_workload || first.table.workload == row.table.workload)
+        && (!lacks || first.lack == row.lack)
 }
 
 fn answer_sentence(group: &Group, floor: f64, several: Several) -> String {
@@ -223,22 +217,18 @@ pub(super) fn cells_in_words(group: &Group) -> String {
 }
 
 fn is_time(metric: Metric) -> bool {
-    matches!(metric, Metric::Time(..) | Metric::GroupTime(..)) || metric.is_seconds()
+    matches!(metric, Metric::Time(..) | Metric::GroupTime(..)) || metric == Metric::SECONDS
 }
 
 /// Returns the word that fits what is compared: a server is slow, its misses are not.
 fn word(verdict: Compared, row: &ComparedCell) -> &'static str {
     let metric = row.table.metric;
-    let quick = metric.is_rate() || is_time(metric);
-    match (verdict, quick) {
-        (Compared::Better, true) => "faster",
-        (Compared::SlightlyBetter, true) => "slightly faster",
-        (Compared::SlightlyWorse, true) => "slightly slower",
-        (_, true) => "slower",
-        (Compared::Better, false) => "better",
-        (Compared::SlightlyBetter, false) => "slightly better",
-        (Compared::SlightlyWorse, false) => "slightly worse",
-        (_, false) => "worse",
+    match verdict {
+        _ if !metric.is_rate() && !is_time(metric) => verdict.name(),
+        Compared::Better => "faster",
+        Compared::SlightlyBetter => "slightly faster",
+        Compared::SlightlyWorse => "slightly slower",
+        _ => "slower",
     }
 }
 

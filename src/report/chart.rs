@@ -205,21 +205,20 @@ pub(crate) fn percentiles(table: &WorkloadTable, labels: &Labels) -> Result<Vec<
     for line in &table.lines {
         for (column, steps) in line.steps_by_column() {
             let (label, points) = (position(labels, line.label), curve(&steps)?);
-            let any = !points.is_empty();
-            all.entry(column).or_default().extend(any.then_some(Series { label, points }));
+            if !points.is_empty() {
+                all.entry(column).or_default().push(Series { label, points });
+            }
         }
     }
-    for (column, series) in &mut all {
-        let series = std::mem::take(series);
+    for (column, series) in all {
         let what = if column.rate.is_some() { "response time" } else { "service time" };
         let points = || series.iter().flat_map(|series| &series.points);
         let x = Axis::percentiles(points().map(|point| point.x).fold(0.9, f64::max));
         let y = Axis::decades(&format!("{what}, ms (logarithmic)"), points().map(|point| point.y));
-        let chart = Chart::new(table, format!("{what}, {}", at(column)), x, y, series);
+        let chart = Chart::new(table, format!("{what}, {}", at(&column)), x, y, series);
         let up = |ms| number(ms, decimals([ms]));
         charts.push(Chart { across: Some(percentile), up: Some(up), ..chart });
     }
-    charts.retain(|chart| !chart.series.is_empty());
     Ok(charts)
 }
 

@@ -151,8 +151,7 @@ mod tests {
 
     #[test]
     fn load_is_asked_for_again_by_its_rows_or_its_dump() {
-        let text = include_str!("../../tests/fixtures/summary.json");
-        let mut step: Summary = serde_json::from_str(text).expect("a summary");
+        let mut step = Summary::sound();
         (step.plan.tables, step.plan.rows, step.plan.repeats) = (2, 1000, 3);
         step.load = Some(Load {
             mode: Some("extended".to_owned()),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::answer::{self, Several, answer};
 use super::columns::{Rows, Sheet};
 use super::compared_cell::{ComparedCell, repeats_needed, rows};
-use super::distinct::push_new;
+use super::distinct::{entry, push_new};
 use super::doubt::Doubt;
 use super::names::label;
 use super::notes::{codes, marked};
@@ -113,17 +113,15 @@ fn not_measured(rows: &[&ComparedCell]) -> Vec<String> {
     let mut labels: Vec<&str> = Vec::new();
     rows.iter().filter_map(|row| row.lacking_label()).for_each(|of| push_new(&mut labels, of));
     let line = |lacking: &&str| {
-        let mut workloads: Vec<Vec<&ComparedCell>> = Vec::new();
+        let mut workloads: Vec<(&str, Vec<&ComparedCell>)> = Vec::new();
         for row in rows.iter().filter(|row| row.lacking_label() == Some(*lacking)) {
-            let is_its = |of: &&mut Vec<&ComparedCell>| of[0].table.workload == row.table.workload;
-            match workloads.iter_mut().find(is_its) {
-                Some(of) if of.iter().any(|other| other.column == row.column) => {}
-                Some(of) => of.push(row),
-                None => workloads.push(vec![row]),
+            let cells = entry(&mut workloads, row.table.workload);
+            if cells.iter().all(|other| other.column != row.column) {
+                cells.push(row);
             }
         }
-        let cells = |of: &Vec<&ComparedCell>| {
-            format!("{} {}", escape::line(of[0].table.workload), answer::cells_in_words(of))
+        let cells = |(workload, cells): &(&str, Vec<&ComparedCell>)| {
+            format!("{} {}", escape::line(workload), answer::cells_in_words(cells))
         };
         let cells = terms::named(workloads.iter().map(cells).collect(), WORKLOADS_MAX, "; ");
         format!("not measured by {}: {cells}", escape::line(lacking))

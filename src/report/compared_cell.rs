@@ -9,14 +9,12 @@ use super::question::{ComparedTables, Question};
 use super::ratio::{
     Family, Pairs, Ratio, are_blocks, has_log, in_both, is_asked_for, is_too_few, p_text,
 };
-use super::table::{
-    LabelRow, TableCell, WorkloadTable, among, is_comparable, missing, not_comparable,
-};
+use super::table::{TableCell, WorkloadTable, among, is_comparable, missing, not_comparable};
 use super::value::number;
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::stats::{Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
-use crate::terms::{Cell, Compared, Quantity, counted, joined};
+use crate::terms::{Cell, Compared, Quantity, counted};
 
 /// The least distance of a ratio from that of the medians at which a reader sees a contradiction.
 const OPPOSITE_LEAST: f64 = 0.01;
@@ -52,8 +50,7 @@ impl ComparedCell<'_, '_> {
         };
         let left_out = |label| self.table.line(label).map_or(&[][..], |line| &line.left_out);
         let all_done = |label| among(&self.column, left_out(label)).is_empty();
-        let is_scarce = self.labels.into_iter().any(|label| self.is_scarce(label));
-        (!is_scarce && self.labels.into_iter().all(all_done)).then_some(lacking)
+        (!self.any_scarce() && self.labels.into_iter().all(all_done)).then_some(lacking)
     }
 
     /// Returns the ratio of the medians, turned as its own is, where one is above 1 and the other below.
@@ -110,7 +107,7 @@ impl ComparedCell<'_, '_> {
             let cell = self.cells[at];
             let steps: Vec<&Summary> = cell.iter().flat_map(|cell| cell.steps()).collect();
             let values = cell.map_or(&[][..], |cell| &cell.values);
-            let scarce = self.table.line(self.labels[at]).and_then(|line| self.scarce_runs(line));
+            let scarce = self.scarce_runs(self.labels[at]);
             let not_measured = cell.is_none() && left_out.is_empty() && scarce.is_none();
             lacks.extend(not_measured.then(|| format!("not measured by {label}")));
             lacks.extend(
@@ -129,11 +126,11 @@ impl ComparedCell<'_, '_> {
             let share = quantity_in_words(Quantity::ErrorShare, failed[at].unwrap_or(0.0));
             lacks.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
         }
-        joined(lacks.into_iter().map(Some), ", ")
+        (!lacks.is_empty()).then(|| lacks.join(", "))
     }
 
-    fn scarce_runs(&self, line: &LabelRow) -> Option<String> {
-        let runs = line.runs.iter().filter(|run| run.cell() == self.column);
+    fn scarce_runs(&self, label: &str) -> Option<String> {
+        let runs = self.table.line(label)?.runs.iter().filter(|run| run.cell() == self.column);
         let steps = runs.filter_map(|run| run.measured());
         let scarce = steps.filter(|step| self.table.metric.scarce(step).is_some()).count();
         (scarce > 0).then(|| counted(scarce as u64, "run"))
@@ -169,8 +166,8 @@ impl ComparedCell<'_, '_> {
         Some(format!("{base} and {new} {}", metric.unit().1))
     }
 
-    fn is_scarce(&self, label: &str) -> bool {
-        self.table.line(label).is_some_and(|line| self.scarce_runs(line).is_some())
+    fn any_scarce(&self) -> bool {
+        self.labels.into_iter().any(|label| self.scarce_runs(label).is_some())
     }
 
     /// Returns the doubt that more runs may end; where runs are too short more of them decide nothing.
@@ -178,9 +175,7 @@ impl ComparedCell<'_, '_> {
         use Compared::{Better, Incomplete, NoRatio, NotComparable, NotMeasured, Same, Worse};
         let why = match self.verdict {
             Better | Worse | Same | NoRatio | NotComparable => return None,
-            NotMeasured if self.labels.into_iter().any(|label| self.is_scarce(label)) => {
-                return None;
-            }
+            NotMeasured if self.any_scarce() => return None,
             Incomplete | NotMeasured => self.lack_in_words()?,
             found => {
                 let ([base, new], at) = (self.labels.map(label), at_clients(&self.column));
@@ -211,25 +206,15 @@ pub(super) fn rows<'t, 's>(
             if !cells.iter().any(Option::is_some) && !lost.any(|step| step.cell() == *column) {
                 return None;
             }
-            let verdict = Compared::NotMeasured;
-            let mut row = ComparedCell {
-                table,
-                labels,
-                column: *column,
-                cells,
-                ratio: None,
-                verdict,
-                lack: None,
-            };
+            let (mut ratio, mut verdict) = (None, Compared::NotMeasured);
             if let [Some(one), Some(other)] = cells {
                 let times = family.times(table, shared, column);
-                row.ratio = Ratio::between_counts([one, other], table.metric, times);
-                row.verdict = if is_comparable(table.metric, [one, other]) {
-                    Compared::NoRatio
-                } else {
-                    Compared::NotComparable
-                };
+                ratio = Ratio::between_counts([one, other], table.metric, times);
+                let is_comparable = is_comparable(table.metric, [one, other]);
+                verdict = if is_comparable { Compared::NoRatio } else { Compared::NotComparable };
             }
+            let column = *column;
+            let mut row = ComparedCell { table, labels, column, cells, ratio, verdict, lack: None };
             row.lack = row.find_lack(of.floor);
             Some(row)
         };
@@ -327,12 +312,8 @@ pub(super) fn repeats_needed(times: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::looks;
-    use crate::stats::next_look;
-    use crate::stats::pairs;
-    use crate::stats::two_samples;
-    use crate::workload::random::Stream;
-    use crate::workload::random::seed_of;
+    use crate::stats::{looks, next_look, pairs, two_samples};
+    use crate::workload::random::{Stream, seed_of};
 
     /// Experiments that are simulated.
     const MANY: u64 = 1000;

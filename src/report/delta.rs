@@ -72,12 +72,12 @@ fn pairs<'a>(
 }
 
 pub(super) fn changes(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {
-    let found = pairs(tables, options, |metric, ratio, [from, to]| {
+    let tables = pairs(tables, options, |metric, ratio, [from, to]| {
         // Numbers without logarithms have the ratio of their medians.
         let ratio = ratio.or_else(|| speed(&metric, from, to))?;
         Some((ratio - 1.0) * 100.0)
     })?;
-    let shown = Rows::new(&found)
+    let shown = Rows::new(&tables)
         .text("workload", |(table, _)| escape::line(table.workload))
         .shown("change", |(_, pairs)| extremes(pairs).map(|[a, b]| range(a.1, b.1, WHOLE_FROM)))
         .shown("least at", |(_, pairs)| extremes(pairs).map(|[low, _]| low.0.to_string()))
@@ -91,15 +91,15 @@ pub(super) fn changes(tables: &[WorkloadTable], options: &Options) -> Result<Vec
             let mark = if any { " *" } else { "" };
             format!("{} at {}{mark}", table.metric.short().0, columns.join(", "))
         });
-    let records = found.iter().map(|(table, pairs)| {
+    let records = tables.iter().map(|(table, pairs)| {
         let rows = of_pairs(table, pairs).filed("change_percent", |pair| pair.change);
         rows.filed("notes", |pair| codes(table, &[0, 1], &pair.column)).sheet()
     });
     let sheets = std::iter::once(shown.sheet()).chain(records).collect();
-    let [from, to] = [0, 1].map(|at| label(found[0].0.lines[at].label));
+    let [from, to] = [0, 1].map(|at| label(tables[0].0.lines[at].label));
     let title = vec![format!("from {from} to {to}: change in percent, more being better")];
-    let mut page = shared(found.iter().map(|(table, _)| table));
-    page.below.extend(no_ratio(found.iter().flat_map(|(_, pairs)| pairs)));
+    let mut page = shared(tables.iter().map(|(table, _)| table));
+    page.below.extend(no_ratio(tables.iter().flat_map(|(_, pairs)| pairs)));
     Ok(vec![Page { title, sheets, ..page }])
 }
 
@@ -130,11 +130,11 @@ pub(super) fn shared<'t, 's: 't>(tables: impl Iterator<Item = &'t WorkloadTable<
 
 pub(super) fn costs(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {
     // The part that a rate loses, or that a time gains.
-    let found = pairs(tables, options, |metric, turned, [from, to]| {
+    let tables = pairs(tables, options, |metric, turned, [from, to]| {
         let own = turned.map(|of| own_ratio(metric, of)).or_else(|| ratio(to, from))?;
         Some(merit(&metric, own - 1.0) * -100.0)
     })?;
-    Ok(found.iter().map(|(table, pairs)| cost_page(table, pairs)).collect())
+    Ok(tables.iter().map(|(table, pairs)| cost_page(table, pairs)).collect())
 }
 
 fn cost_page(table: &WorkloadTable, pairs: &[Pair]) -> Page {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-pub(crate) fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
-    let at = all.iter().position(|(known, _)| *known == key).unwrap_or(all.len());
+pub(crate) fn entry<T: PartialEq, V: Default>(all: &mut Vec<(T, V)>, item: T) -> &mut V {
+    let at = all.iter().position(|(known, _)| *known == item).unwrap_or(all.len());
     if at == all.len() {
-        all.push((key, V::default()));
+        all.push((item, V::default()));
     }
     &mut all[at].1
 }
@@ -38,8 +38,8 @@ impl<T> IntoIterator for Distinct<T> {
     }
 }
 
-pub(crate) fn push_new<T: PartialEq>(all: &mut Vec<T>, new: T) {
-    if !all.contains(&new) {
-        all.push(new);
+pub(crate) fn push_new<T: PartialEq>(all: &mut Vec<T>, item: T) {
+    if !all.contains(&item) {
+        all.push(item);
     }
 }

@@ -114,12 +114,9 @@ fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<Gat
 
 impl GateOutcome {
     fn compare(gate: &Gate, value: Result<f64, String>) -> GateOutcome {
-        let held = value.as_ref().ok().map(|value| gate.range.contains(value));
-        GateOutcome {
-            held,
-            value: value.as_ref().ok().copied(),
-            why: value.err().unwrap_or_default(),
-        }
+        let known = value.as_ref().ok().copied();
+        let held = known.map(|value| gate.range.contains(&value));
+        GateOutcome { held, value: known, why: value.err().unwrap_or_default() }
     }
 }
 
@@ -310,20 +307,15 @@ pub(crate) fn judged_in_words(gate: &Gate, value: f64) -> String {
 
 /// Returns a number as it is shown with so many digits more than usual, and its words.
 fn round_in_words(quantity: Quantity, value: f64, digits: usize) -> (f64, String) {
-    let (scaled, decimals, unit) = match quantity {
-        Quantity::Qps | Quantity::Tps => (value, units::rate_decimals([value]), "/s"),
-        Quantity::Latency(_) | Quantity::Connect(_) => (value / 1e3, 3, " ms"),
-        Quantity::Errors => (value, 0, ""),
-        Quantity::ErrorShare => (value * 100.0, 3, " %"),
+    let (times, by, decimals, unit) = match quantity {
+        Quantity::Qps | Quantity::Tps => (1.0, 1.0, units::rate_decimals([value]), "/s"),
+        Quantity::Latency(_) | Quantity::Connect(_) => (1.0, 1e3, 3, " ms"),
+        Quantity::Errors => (1.0, 1.0, 0, ""),
+        Quantity::ErrorShare => (100.0, 1.0, 3, " %"),
     };
+    let scaled = value * times / by;
     let text = number(scaled, decimals + digits);
-    let shown = text.parse().unwrap_or(scaled);
-    let shown = match quantity {
-        Quantity::Latency(_) | Quantity::Connect(_) => shown * 1e3,
-        Quantity::ErrorShare => shown / 100.0,
-        _ => shown,
-    };
-    (shown, text + unit)
+    (text.parse::<f64>().unwrap_or(scaled) * by / times, text + unit)
 }
 
 /// Words the share of failed operations; older summaries know less.

@@ -117,30 +117,33 @@ fn check(plain: &[u8]) -> Result<(), &'static str> {
     fault.map_or(Ok(()), |(_, fault)| Err(fault))
 }
 
+/// Makes the text that a summary has of some times.
+#[cfg(test)]
+pub(super) fn encode(values_ns: &[u64]) -> String {
+    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+    let mut histogram =
+        Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).expect("the recorder's range");
+    for value in values_ns {
+        histogram.record(*value).expect("within the range");
+    }
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(&histogram, &mut bytes).expect("memory");
+    STANDARD.encode(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
 
     use flate2::Compression;
     use flate2::write::ZlibEncoder;
-    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
     use proptest::prelude::*;
 
     use super::*;
 
     fn percentile_us(text: &str, percentile: f64) -> Result<Option<f64>, String> {
         Ok(Curve::read(text)?.map(|curve| curve.percentile_us(percentile)))
-    }
-
-    fn encoded(values_ns: &[u64]) -> String {
-        let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3)
-            .expect("the range of the recorder");
-        for value in values_ns {
-            histogram.record(*value).expect("within the range");
-        }
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).expect("memory");
-        STANDARD.encode(bytes)
     }
 
     /// Returns an envelope around bytes of one's own.
@@ -169,16 +172,16 @@ mod tests {
 
     #[test]
     fn percentiles_come_out_in_microseconds() {
-        let text = encoded(&(1..=1000).map(|us| us * 1000).collect::<Vec<_>>());
+        let text = encode(&(1..=1000).map(|us| us * 1000).collect::<Vec<_>>());
         let p42 = percentile_us(&text, 42.0).expect("sound").expect("not empty");
         assert!((p42 - 420.0).abs() < 0.5, "{p42}");
-        assert_eq!(percentile_us(&encoded(&[]), 42.0), Ok(None));
+        assert_eq!(percentile_us(&encode(&[]), 42.0), Ok(None));
     }
 
     #[test]
     fn curve_has_each_percentile_that_enough_values_lie_beyond() {
         for (count, nines) in [(999, 1), (1_000, 2), (100_000, 4)] {
-            let histogram = encoded(&vec![1_000; count]);
+            let histogram = encode(&vec![1_000; count]);
             let times = Distribution { histogram, ..Distribution::default() };
             let curve = curve_us(&times).expect("sound").expect("not empty");
             assert_eq!((curve.len() - 1) / EACH_NINE, nines, "{count} values");
@@ -191,7 +194,7 @@ mod tests {
         assert!(refused("not base64!").contains("base64"));
         assert!(refused("").contains("no HdrHistogram"));
         assert!(refused(&STANDARD.encode(b"other bytes")).contains("no HdrHistogram"));
-        let sound = STANDARD.decode(encoded(&[1, 2, 3])).expect("base64");
+        let sound = STANDARD.decode(encode(&[1, 2, 3])).expect("base64");
         assert!(!refused(&STANDARD.encode(&sound[..sound.len() / 2])).is_empty());
         assert!(refused(&wrapped(b"short")).contains("too early"));
     }

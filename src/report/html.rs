@@ -424,9 +424,8 @@ impl<'a> ReportPage<'a> {
         let each: Vec<_> = courses.iter().map(draw).collect();
         let fold = move |line: &LabelRow| {
             let drawn: Vec<Vec<Chart>> = each.iter().map(|draw| draw(line)).collect();
-            let (any, of) =
-                (drawn.iter().any(|of| !of.is_empty()), position(self.labels, line.label));
-            any.then(|| {
+            let of = position(self.labels, line.label);
+            drawn.iter().any(|charts| !charts.is_empty()).then(|| {
                 html! {
                     details open[table.lines.len() <= MANY] class={ "s" (of) } {
                         summary { (label(line.label)) }

@@ -55,15 +55,15 @@ pub(super) fn origin(runs: &[&Imported]) -> Sheet {
         .sheet()
 }
 
-/// Notes what an imported row, or one beside an imported first row, does not share with the first.
-pub(super) fn differing_row(row: &LabelRow, first: &LabelRow) -> Option<Note> {
-    let reference = first.cell()?;
+/// Notes what an imported line, or one beside an imported first line, does not share with the first.
+pub(super) fn differing_line(line: &LabelRow, first: &LabelRow) -> Option<Note> {
     let mut found: Vec<Difference> = Vec::new();
-    let cells = row.cells().filter(|_| !std::ptr::eq(row, first));
-    for cell in cells.filter(|cell| reference.is_imported() || cell.is_imported()) {
+    let cells = line.cells().filter(|_| !std::ptr::eq(line, first));
+    let first = first.cell()?;
+    for cell in cells.filter(|cell| first.is_imported() || cell.is_imported()) {
         // Labels stand for versions.
-        let differences = reference.differences(cell);
-        let differences = differences.into_iter().filter(|of| of.weight > Weight::Server);
+        let differences = first.differences(cell).into_iter();
+        let differences = differences.filter(|of| of.weight > Weight::Server);
         differences.for_each(|of| push_new(&mut found, of));
     }
     let texts = found.iter().map(value_instead).collect();

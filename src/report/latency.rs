@@ -178,24 +178,12 @@ fn count_by_time(runs: &CellSteps) -> Result<Option<Sheet>> {
 
 #[cfg(test)]
 mod tests {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-    use hdrhistogram::Histogram;
-    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-
+    use super::super::histogram::encode;
     use super::*;
 
     fn step(clients: u32, values_ns: &[u64]) -> Summary {
-        let text = include_str!("../../tests/fixtures/summary.json");
-        let mut step: Summary = serde_json::from_str(text).expect("a summary");
-        let mut histogram =
-            Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).expect("a range");
-        for value in values_ns {
-            histogram.record(*value).expect("in the range");
-        }
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).expect("memory");
-        step.latency.service.histogram = STANDARD.encode(bytes);
+        let mut step = Summary::sound();
+        step.latency.service.histogram = encode(values_ns);
         step.latency.service.count = values_ns.len() as u64;
         step.latency.service.max_us = values_ns.iter().max().map(|ns| *ns as f64 / 1e3);
         step.plan.clients = clients;

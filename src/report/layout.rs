@@ -28,25 +28,24 @@ use crate::terms::{self, Cell, Layout};
 
 pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {
     let baseline = options.baseline.as_deref().filter(|_| !options.layout.compares());
-    let slices = || tables.iter().flat_map(WorkloadTable::by_column).map(noted);
     match options.layout {
         Layout::Versions => Ok(plain(tables, options)),
         Layout::Workloads => Ok(workloads::pages(tables, baseline)),
-        Layout::List => Ok(list(&slices().collect::<Vec<WorkloadTable>>())),
+        Layout::List => Ok(list(tables)),
         Layout::Peak => Ok(tables.iter().map(|table| peak(table)).collect()),
         Layout::Outages => Ok(tables.iter().map(outages).collect()),
         Layout::Hosts => Ok(tables.iter().map(hosts::page).collect()),
         Layout::Transactions => Ok(tables.iter().map(transactions::page).collect()),
         Layout::Settings => Ok(vec![settings::page(tables)]),
         Layout::Relative => {
-            by_slice(tables, |slice, at, ratios| Ok(Some(relative(slice, baseline, at, ratios))))
+            by_column(tables, |table, at, ratios| Ok(Some(relative(table, baseline, at, ratios))))
         }
         Layout::PerOp => {
-            by_slice(tables, |slice, at, ratios| per_op(slice, baseline, at, ratios).map(Some))
+            by_column(tables, |table, at, ratios| per_op(table, baseline, at, ratios).map(Some))
         }
         Layout::Slo => slo::pages(tables.iter().flat_map(WorkloadTable::all_steps)),
-        Layout::Suite => suites::require_some(by_slice(tables, |slice, at, ratios| {
-            Ok(suites::page(&slice, at, ratios))
+        Layout::Suite => suites::require_some(by_column(tables, |table, at, ratios| {
+            Ok(suites::page(&table, at, ratios))
         })?),
         Layout::Delta => delta::changes(tables, options),
         Layout::Overhead => delta::costs(tables, options),
@@ -54,15 +53,15 @@ pub(crate) fn pages(tables: &[WorkloadTable], options: &Options) -> Result<Vec<P
 }
 
 /// Makes a page of each column of each table, which has the place of its table among all.
-fn by_slice<'s>(
+fn by_column<'s>(
     tables: &[WorkloadTable<'s>],
     page: impl Fn(WorkloadTable<'s>, usize, &Ratios) -> Result<Option<Page>>,
 ) -> Result<Vec<Page>> {
     let mut pages = Vec::new();
     let ratios = Ratios::new(tables);
     for (at, table) in tables.iter().enumerate() {
-        for slice in table.by_column().into_iter().map(noted) {
-            pages.extend(page(slice, at, &ratios)?);
+        for table in table.by_column().into_iter().map(noted) {
+            pages.extend(page(table, at, &ratios)?);
         }
     }
     Ok(pages)
@@ -108,21 +107,20 @@ fn page(table: &WorkloadTable) -> Page {
     };
     let sheet = rows.text(&of_labels, labelled).sheet();
     let sheet = Sheet { pitch: PITCH, drawn: shapes(table), ..sheet };
-    let sheets = vec![sheet, records(table)];
     let title = vec![title(table) + &explain_uncertainty(table)];
-    Page { title, sheets, ..Page::default() }.footed(table)
+    Page { title, sheets: vec![sheet, records(table)], ..Page::default() }.footed(table)
 }
 
 fn explain_uncertainty(table: &WorkloadTable) -> String {
-    let several = || table.cells().filter(|cell| cell.spread.n > 1);
-    let (some, all) = (several().next().is_some(), several().all(|cell| cell.interval.is_some()));
-    let of = match (some, all, several().any(|cell| cell.interval.is_some())) {
+    let cells = || table.cells().filter(|cell| cell.spread.n > 1);
+    let (some, all) = (cells().next().is_some(), cells().all(|cell| cell.interval.is_some()));
+    let of = match (some, all, cells().any(|cell| cell.interval.is_some())) {
         (false, ..) => return String::new(),
         (_, true, _) => "the 95 % interval",
         (.., false) => "the range",
         _ => "the 95 % interval, of less than six runs of the range",
     };
-    let is_whole = several().any(|cell| cell.uncertainty().is_none());
+    let is_whole = cells().any(|cell| cell.uncertainty().is_none());
     let whole = if is_whole { "; in [] all of it, where half is more than the number" } else { "" };
     format!(", ± half of {of}{whole}")
 }
@@ -332,6 +330,8 @@ const OUTAGES: [&str; 2] = [
 ];
 
 fn list(tables: &[WorkloadTable]) -> Vec<Page> {
+    let tables: Vec<WorkloadTable> =
+        tables.iter().flat_map(WorkloadTable::by_column).map(noted).collect();
     let alone = tables.len() == 1;
     tables.iter().map(|table| Page { title_below: alone, ..ranked(table) }).collect()
 }

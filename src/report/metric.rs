@@ -133,7 +133,7 @@ impl Metric {
     pub const ERRORS: Metric = Metric::Figure(&FIGURES[2]);
     pub const ERROR_SHARE: Metric = Metric::Figure(&FIGURES[3]);
     const RETRIED: Metric = Metric::Figure(&FIGURES[4]);
-    const SECONDS: Metric = Metric::Figure(&FIGURES[5]);
+    pub(crate) const SECONDS: Metric = Metric::Figure(&FIGURES[5]);
 
     /// Returns itself, or what the runs of one workload are measured in; of a time, which one.
     pub(crate) fn of_runs<'a>(self, mut runs: impl Iterator<Item = Run<'a>>) -> Metric {
@@ -182,10 +182,6 @@ impl Metric {
 
     pub(crate) fn is_rate(self) -> bool {
         [Metric::Natural, Metric::QPS, Metric::TPS].contains(&self.split().1)
-    }
-
-    pub(crate) fn is_seconds(self) -> bool {
-        self == Metric::SECONDS
     }
 
     /// Returns what to use instead of a total, which more work has more of; none where it is none.

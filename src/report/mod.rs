@@ -89,11 +89,11 @@ pub fn render<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String
     if options.format == Format::Gha {
         one_direction(&tables)?;
     }
-    let name = if spread { "spread".to_owned() } else { options.layout.to_string() };
-    let mut pages = if spread { Vec::new() } else { layout::pages(&tables, options)? };
     if !spread && options.layout == Layout::Versions && options.format == Format::Json {
         return Ok(layout::json(&tables, options));
     }
+    let name = if spread { "spread".to_owned() } else { options.layout.to_string() };
+    let mut pages = if spread { Vec::new() } else { layout::pages(&tables, options)? };
     pages.extend(tables.iter().filter(|_| spread || options.spread).map(layout::spread));
     if series && tables.iter().all(|table| table.items().next().is_none()) {
         return Err(Error::data(format!(

@@ -39,8 +39,8 @@ pub(crate) fn both_values(difference: &Difference) -> String {
     format!("{} {one} and {other}", clip(&difference.name, VALUE_MAX))
 }
 
-pub(crate) fn list_some(texts: Vec<String>, joined: &str) -> String {
-    terms::named(texts, NAMED_MAX, joined)
+pub(crate) fn list_some(items: Vec<String>, joined: &str) -> String {
+    terms::named(items, NAMED_MAX, joined)
 }
 
 /// Returns `NAME OTHER instead of ONE`.

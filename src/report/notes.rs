@@ -36,8 +36,8 @@ pub(crate) fn noted_with(table: WorkloadTable, costs: bool) -> WorkloadTable {
     let mut alike: BTreeMap<(String, String), Note> = BTreeMap::new();
     let mut found = Vec::new();
     for (at, line) in table.lines.iter().enumerate() {
-        let own = reference.iter().flat_map(|reference| differing_row(line, reference));
-        let imported = first.and_then(|first| imported::differing_row(line, first));
+        let own = reference.iter().flat_map(|reference| differing_line(line, reference));
+        let imported = first.and_then(|first| imported::differing_line(line, first));
         for note in own.chain(imported).chain(clash(line)) {
             let columns = table.columns.iter().copied().collect();
             let key = (note.finding.name().to_owned(), note.text.clone());
@@ -80,18 +80,17 @@ pub(crate) fn is_all_marked(table: &WorkloadTable, line: usize) -> bool {
 }
 
 fn findings(table: &WorkloadTable, line: &LabelRow, costs: bool) -> Vec<(Cell, Finding)> {
-    let of_run = |run: &Run| {
-        let metric = table.metric_at(&run.cell());
-        let beside = run.costs_beside().filter(|_| costs);
-        let findings = run.findings().into_iter().chain(metric.finding(*run)).chain(beside);
+    let findings = |run: &Run| {
         let cell = run.cell();
-        findings.map(move |finding| (cell, finding)).collect::<Vec<_>>()
+        let beside = run.costs_beside().filter(|_| costs);
+        let own = run.findings().into_iter().chain(table.metric_at(&cell).finding(*run));
+        own.chain(beside).map(move |finding| (cell, finding)).collect::<Vec<_>>()
     };
     let left_out = |step: &&Summary| (step.cell(), finding!(LeftOut, ending(step)));
     let replaced = |step: &&Summary| {
         Some((step.cell(), finding!(MeasuredAgain, judge::used_by_others(step)?)))
     };
-    let of_runs = line.runs.iter().flat_map(of_run).chain(line.left_out.iter().map(left_out));
+    let of_runs = line.runs.iter().flat_map(findings).chain(line.left_out.iter().map(left_out));
     of_runs.chain(line.replaced.iter().filter_map(replaced)).collect()
 }
 
@@ -180,7 +179,7 @@ impl<'a> Known<'a> {
 
 /// Lists conditions that a line does not share with the one that the caption describes; those that its own runs do not
 /// share are notes without places.
-fn differing_row(line: &LabelRow, reference: &Reference) -> Vec<Note> {
+fn differing_line(line: &LabelRow, reference: &Reference) -> Vec<Note> {
     let (mut differences, unknown) = against(line, reference);
     let is_other_schema = differences.iter().any(|(d, _)| d.name == SCHEMA);
     differences.retain(|(d, _)| !(is_other_schema && d.name.starts_with(SCHEMA_SIZE)));
@@ -223,18 +222,19 @@ fn differing_row(line: &LabelRow, reference: &Reference) -> Vec<Note> {
         Note::new(finding!(UnknownConditions, named), [])
     });
     let servers = several_servers(line);
-    let mixed = mixed(line, std::ptr::eq(line, reference.line), &servers);
+    let captioned = std::ptr::eq(line, reference.line);
     let several = (!servers.is_empty()).then(|| {
         let named = list_some(servers.iter().map(both_values).collect(), ", ");
         Note::new(finding!(SeveralServers, named), &servers)
     });
-    others.chain(unknown).chain(several).chain(mixed).collect()
+    others.chain(unknown).chain(several).chain(mixed(line, captioned, &servers)).collect()
 }
 
 type Differences = Vec<(Difference, BTreeSet<Cell>)>;
 
-fn condition(difference: &Difference) -> Option<&'static Condition> {
-    CONDITIONS.iter().find(|condition| condition.name == difference.name)
+/// Finds a condition of the table. A name that is not in it is an option.
+fn condition(name: &str) -> Option<&'static Condition> {
+    CONDITIONS.iter().find(|condition| condition.name == name)
 }
 
 /// Returns the differences of a line from another one with the columns that have them, and the
@@ -259,7 +259,7 @@ fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'s
             let known = known.filter(|_| completed(&&step));
             unknown.extend(known.into_iter().flat_map(|known| judge::unknown(known, step)));
             for difference in others.iter().flat_map(|other| judge::differences(other, step)) {
-                let named = match condition(&difference).map(|c| c.shown) {
+                let named = match condition(&difference.name).map(|c| c.shown) {
                     Some(ShownIn::Apart) => false,
                     Some(ShownIn::ByClients) => there.is_some(),
                     // The columns tell closed loops from open ones.
@@ -282,13 +282,13 @@ fn against(line: &LabelRow, reference: &Reference) -> (Differences, BTreeSet<&'s
 /// Lists the conditions in which the steps of one line differ, without those in the caption; of a line that the
 /// caption does not describe, without those that differ within one cell. Another note has those of several servers.
 fn mixed(line: &LabelRow, captioned: bool, servers: &[Difference]) -> Option<Note> {
-    let of_line = pairs(line.steps().collect()).map(|pair| (false, pair));
     let cells = line.cells().filter(|_| !captioned);
     let of_cells = cells.flat_map(|cell| pairs(cell.steps().collect())).map(|pair| (true, pair));
+    let pairs = pairs(line.steps().collect()).map(|pair| (false, pair)).chain(of_cells);
     let (mut found, mut names) = (Distinct::default(), HashSet::new());
-    for (in_cell, (first, step)) in of_line.chain(of_cells) {
+    for (in_cell, (first, step)) in pairs {
         for difference in judge::differences(first, step) {
-            let is_new = match condition(&difference).map_or(ShownIn::Differing, |c| c.shown) {
+            let is_new = match condition(&difference.name).map_or(ShownIn::Differing, |c| c.shown) {
                 ShownIn::Differing => !in_cell,
                 ShownIn::ByClients => !in_cell && step.cell() == first.cell(),
                 ShownIn::Always | ShownIn::Unless(_) => {
@@ -333,13 +333,11 @@ fn several_servers(line: &LabelRow) -> Vec<Difference> {
     IDENTITY.into_iter().filter_map(differing).collect()
 }
 
-fn pairs<'a>(steps: Vec<&'a Summary>) -> impl Iterator<Item = (&'a Summary, &'a Summary)> {
-    let firsts = judge::by_knowledge(&steps);
-    let pairs = move |first: &'a Summary| {
+fn pairs(steps: Vec<&Summary>) -> impl Iterator<Item = (&Summary, &Summary)> {
+    judge::by_knowledge(&steps).into_iter().flat_map(move |first| {
         let others = steps.clone().into_iter().filter(move |step| !std::ptr::eq(first, *step));
         others.map(move |step| (first, step))
-    };
-    firsts.into_iter().flat_map(pairs)
+    })
 }
 
 /// Paths of a build's own files: two builds of one version differ in nothing else.
@@ -379,7 +377,7 @@ pub(crate) fn medians<'t>(cells: impl Iterator<Item = &'t TableCell<'t>>) -> Str
 pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
     let line = table.reference_line(has_steps)?;
     let columns: BTreeSet<Cell> = line.steps().map(Summary::cell).collect();
-    let named = shown_conditions(line).filter_map(|(name, values)| {
+    let items = shown_conditions(line).filter_map(|(name, values)| {
         let alike = values.len() == 1 || columns.len() == 1;
         let held = values.iter().map(|(value, of)| match clip(value, VALUE_MAX) {
             value if alike => value,
@@ -389,7 +387,7 @@ pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
         let name = clip(name.strip_prefix("option ").unwrap_or(&name), VALUE_MAX);
         (!held.is_empty()).then(|| format!("{name} {held}"))
     });
-    joined(named.map(Some), ", ")
+    joined(items.map(Some), ", ")
 }
 
 fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>, ConditionValues)> {
@@ -397,9 +395,8 @@ fn shown_conditions(line: &LabelRow) -> impl Iterator<Item = (Cow<'static, str>,
     let load = line.steps().all(|step| step.load.is_some());
     let steps: Vec<&Summary> = line.steps().collect();
     conditions(&steps).into_iter().filter(move |(name, values)| {
-        // A name that is not in the table is an option.
-        let known = CONDITIONS.iter().find(|condition| condition.name == *name);
-        let (shown, of) = known.map_or((ShownIn::Always, HeldBy::All), |c| (c.shown, c.of));
+        let (shown, of) =
+            condition(name).map_or((ShownIn::Always, HeldBy::All), |c| (c.shown, c.of));
         let is_shown = match shown {
             ShownIn::Unless(usual) => values.iter().any(|(value, _)| value != usual),
             shown => shown == ShownIn::Always,
@@ -437,8 +434,7 @@ pub(super) fn short_conditions(table: &WorkloadTable) -> Vec<String> {
         format!("{tables} {noun} x {rows} rows")
     });
     let draws = line.steps().all(|step| step.workload.script.is_none());
-    let keys = take("distribution").filter(|_| draws);
-    let keys = keys.map(|distribution| format!("{distribution} keys"));
+    let keys = take("distribution").filter(|_| draws).map(|keys| format!("{keys} keys"));
     let statements = take("statements").filter(|how| how != "prepared");
     let statements = statements.map(|how| format!("{how} statements"));
     let beside = line.steps().all(|step| step.client.same_host);
@@ -488,11 +484,10 @@ pub(crate) fn below(table: &WorkloadTable) -> Vec<String> {
 /// Columns with cells, but none of the baseline; and a cell beside one of the baseline that has no ratio to it.
 pub(crate) fn unrelated(table: &WorkloadTable) -> Vec<String> {
     let Some(label) = &table.baseline else { return Vec::new() };
-    let base = table.line(label);
     let (mut lacking, mut by_zero, mut unequal) = (Vec::new(), false, false);
     for column in &table.columns {
         let mut cells = table.lines.iter().filter_map(|line| line.at(column));
-        if let Some(base) = base.and_then(|line| line.at(column)) {
+        if let Some(base) = table.line(label).and_then(|line| line.at(column)) {
             for cell in cells.filter(|cell| cell.relative.is_none()) {
                 let is_comparable = is_comparable(table.metric, [base, cell]);
                 by_zero |= is_comparable;
@@ -534,7 +529,8 @@ pub(super) const SCHEMA_SIZE: &str = "performance_schema_";
 
 /// Settings that the first has not, but for those that follow from others; and how the second was spoken to.
 pub(crate) fn legend(first: &Summary, second: &Summary) -> Vec<Difference> {
-    let mut differences = judge::differences_in(&SPOKEN, first, second);
+    let is_spoken = |condition: &Condition| SPOKEN.contains(&condition.name);
+    let mut differences = judge::differences_in(first, second, is_spoken);
     differences.extend(judge::fingerprint_differences(&first.server, &second.server));
     let is_other_schema = differences.iter().any(|d| d.name == SCHEMA);
     differences.retain(|d| {

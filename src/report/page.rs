@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::columns::Sheet;
+use super::options::Notes;
 use super::table::WorkloadTable;
 use super::{note, notes};
 
@@ -41,22 +42,16 @@ impl Page {
         self.sheets.iter().filter(|sheet| sheet.visible_columns().next().is_some())
     }
 
-    /// Returns what is said below a page; what the next one has, too, is said there.
-    pub(super) fn in_full(&self, next: Option<&Page>) -> Vec<String> {
-        let all = |page: &Page| [&page.notes[..], &page.conditions.full, &page.below].concat();
-        new_lines(all(self), &next.map_or_else(Vec::new, all))
+    /// Returns the lines below a page; what the next one has, too, is said there.
+    pub(super) fn lines_below(&self, notes: &Notes, next: Option<&Page>) -> Vec<String> {
+        let all = |page: &Page| match notes {
+            Notes::All => [&page.notes[..], &page.conditions.full, &page.below].concat(),
+            Notes::Brief | Notes::Later => [&page.below[..], &page.conditions.short].concat(),
+        };
+        let (mut lines, next) = (all(self), next.map_or_else(Vec::new, all));
+        lines.retain(|line| !next.contains(line));
+        lines
     }
-
-    /// Returns the same in short.
-    pub(super) fn in_short(&self, next: Option<&Page>) -> Vec<String> {
-        let all = |page: &Page| [&page.below[..], &page.conditions.short].concat();
-        new_lines(all(self), &next.map_or_else(Vec::new, all))
-    }
-}
-
-fn new_lines(mut lines: Vec<String>, next: &[String]) -> Vec<String> {
-    lines.retain(|line| !next.contains(line));
-    lines
 }
 
 pub(crate) fn records(pages: &[Page]) -> Vec<Map<String, Json>> {

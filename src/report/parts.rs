@@ -45,8 +45,9 @@ impl Parts {
                 timeline.shrink_to_fit();
             }
             (latency.by_statement, latency.by_kind) = (Vec::new(), Vec::new());
-            let times = transactions.iter_mut().map(|of| &mut of.latency);
-            times.for_each(leave_histograms_out);
+            for one in transactions {
+                leave_histograms_out(&mut one.latency);
+            }
             let Latency { service, response, wait, failed, .. } = latency;
             let all = [service, failed].into_iter().chain(response).chain(wait);
             all.filter(|_| self.histograms != Histograms::All)

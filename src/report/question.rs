@@ -95,12 +95,12 @@ impl Question {
         Ok(found)
     }
 
-    fn beside_base<'a>(&self, all: &[WorkloadTable<'a>]) -> Result<ComparedTables<'_, 'a>> {
-        let (known_labels, new_labels) = (labels::labels(all), self.new_labels());
+    fn beside_base<'a>(&self, tables: &[WorkloadTable<'a>]) -> Result<ComparedTables<'_, 'a>> {
+        let (known_labels, new_labels) = (labels::labels(tables), self.new_labels());
         require_label(&known_labels, FLAGS[0], &self.base)?;
         new_labels.iter().try_for_each(|label| require_label(&known_labels, FLAGS[1], label))?;
         let mut found = ComparedTables::default();
-        for table in all {
+        for table in tables {
             for new in &new_labels {
                 let labels = [self.base.as_str(), *new];
                 let pair = table.of_labels(&labels);
@@ -143,12 +143,12 @@ impl Question {
 }
 
 pub(super) fn of_two<'a>(
-    all: &[WorkloadTable<'a>],
+    tables: &[WorkloadTable<'a>],
     labels: [&str; 2],
 ) -> Result<Vec<WorkloadTable<'a>>> {
-    let known = |(flag, label): (&str, &str)| require_label(&labels::labels(all), flag, label);
-    FLAGS.into_iter().zip(labels).try_for_each(known)?;
-    Ok(all.iter().map(|table| noted(table.of_labels(&labels))).collect())
+    let known = labels::labels(tables);
+    FLAGS.into_iter().zip(labels).try_for_each(|(flag, of)| require_label(&known, flag, of))?;
+    Ok(tables.iter().map(|table| noted(table.of_labels(&labels))).collect())
 }
 
 const FLAGS: [&str; 2] = ["--baseline", "--new"];
@@ -158,7 +158,7 @@ const FLAGS: [&str; 2] = ["--baseline", "--new"];
 pub fn pair<'a>(runs: impl Into<Runs<'a>>, given: [Option<&str>; 2]) -> Result<[String; 2]> {
     let labels = labels_by_time(&runs.into());
     for (flag, label) in FLAGS.into_iter().zip(given) {
-        label.map_or(Ok(()), |label| require_label(&labels, flag, label))?;
+        label.iter().try_for_each(|label| require_label(&labels, flag, label))?;
     }
     let others: Vec<&str> =
         labels.iter().copied().filter(|label| !given.contains(&Some(*label))).collect();
@@ -183,7 +183,7 @@ pub fn base_and_new<'a>(
     new: &[String],
 ) -> Result<(String, Vec<String>)> {
     let labels = labels_by_time(&runs.into());
-    base.map_or(Ok(()), |label| require_label(&labels, FLAGS[0], label))?;
+    base.iter().try_for_each(|label| require_label(&labels, FLAGS[0], label))?;
     new.iter().try_for_each(|label| require_label(&labels, FLAGS[1], label))?;
     let is_free = |label: &&str| !new.iter().any(|new| new == label);
     let Some(base) = base.or_else(|| labels.iter().copied().find(is_free)) else {

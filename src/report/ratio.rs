@@ -7,7 +7,9 @@ use jiff::Timestamp;
 
 use super::metric::Metric;
 use super::run::Run;
-use super::table::{LabelRow, TableCell, WorkloadTable, is_comparable, own_ratio, ratio, speed};
+use super::table::{
+    LabelRow, TableCell, WorkloadTable, is_comparable, merit, own_ratio, ratio, speed,
+};
 use super::value::number;
 use crate::judge::thresholds::ALPHA;
 use crate::stats::{self, Shift};
@@ -36,7 +38,7 @@ impl Ratio {
             return None;
         }
         let runs = cells.map(|cell| cell.values.as_slice());
-        Ratio::of_values(cells, runs, metric.higher_is_better(), times)
+        Ratio::of_values(cells, runs, metric, times)
     }
 
     /// Does the same where 0 is a usual number of the metric: only p is known where a run has 0.
@@ -52,7 +54,7 @@ impl Ratio {
         }
         let lifted = above_zero(runs);
         let lifted = lifted.each_ref().map(Vec::as_slice);
-        let ratio = Ratio::of_values(cells, lifted, metric.higher_is_better(), times)?;
+        let ratio = Ratio::of_values(cells, lifted, metric, times)?;
         Some(Ratio { from_zero: true, ..ratio })
     }
 
@@ -72,17 +74,15 @@ impl Ratio {
     pub(super) fn of_values(
         cells: [&TableCell; 2],
         [base, new]: [&[f64]; 2],
-        higher_is_better: bool,
+        metric: Metric,
         times: f64,
     ) -> Option<Ratio> {
-        let turn = if higher_is_better { 1.0 } else { -1.0 };
-        let log = |value: &f64| has_log(*value).then(|| value.ln() * turn);
+        let log = |value: &f64| has_log(*value).then(|| merit(&metric, value.ln()));
         let logs = |runs: &[f64]| runs.iter().map(log).collect::<Option<Vec<f64>>>();
         let (shift, blocks) = shift(cells, [&logs(base)?, &logs(new)?], times)?;
         let estimate = match (base, new) {
             // Without the rounding of logarithms: half of it is 0.5.
-            ([one], [other]) if higher_is_better => other / one,
-            ([one], [other]) => one / other,
+            ([one], [other]) => speed(&metric, *one, *other)?,
             _ => shift.estimate.exp(),
         };
         Some(Ratio { estimate, p: shift.p, shift, blocks, times, from_zero: false })
@@ -161,22 +161,22 @@ impl Family {
     ) -> Family {
         let mut family = Family { tables: [0, 0], looks: 1 };
         for (table, lines) in contrasts {
-            let shared = in_both(lines);
+            let pairs = in_both(lines);
             for asked_for in [false, true] {
-                let has = shared.iter().any(|(of, _)| is_asked_for(table, of) == asked_for);
+                let has = pairs.iter().any(|(of, _)| is_asked_for(table, of) == asked_for);
                 family.tables[usize::from(asked_for)] += usize::from(has);
             }
-            let looks = shared.iter().flat_map(|(_, cells)| *cells);
-            let looks = looks.map(|cell| count_looks(cell, repeats_max)).max();
+            let cells = pairs.iter().flat_map(|(_, cells)| *cells);
+            let looks = cells.map(|cell| count_looks(cell, repeats_max)).max();
             family.looks = family.looks.max(looks.unwrap_or(1));
         }
         family
     }
 
     /// The cells of its kind in its table, the tables with such, the looks: p is multiplied by that at most.
-    pub(super) fn times(&self, table: &WorkloadTable, shared: &Pairs, column: &Cell) -> f64 {
+    pub(super) fn times(&self, table: &WorkloadTable, pairs: &Pairs, column: &Cell) -> f64 {
         let asked_for = is_asked_for(table, column);
-        let alike = shared.iter().filter(|(of, _)| is_asked_for(table, of) == asked_for).count();
+        let alike = pairs.iter().filter(|(of, _)| is_asked_for(table, of) == asked_for).count();
         (alike * self.tables[usize::from(asked_for)]) as f64 * f64::from(self.looks)
     }
 }
@@ -215,37 +215,35 @@ impl<'t, 's> Ratios<'t, 's> {
         if let Some(family) = self.families.borrow().get(base) {
             return *family;
         }
-        let of_table =
-            |(table, lines): (&'t WorkloadTable<'s>, &BTreeMap<&str, &'t LabelRow<'s>>)| {
-                let one = lines.get(base).copied();
-                let others = table.lines.iter().filter(|line| line.label != base);
-                one.into_iter()
-                    .flat_map(|one| others.clone().map(move |other| (table, [one, other])))
-                    .collect::<Vec<_>>()
-            };
-        let family = Family::new(self.tables.iter().zip(&self.lines).flat_map(of_table), 0);
+        let mut contrasts = Vec::new();
+        for (table, lines) in self.tables.iter().zip(&self.lines) {
+            let Some(one) = lines.get(base) else { continue };
+            let others = table.lines.iter().filter(|line| line.label != base);
+            contrasts.extend(others.map(|other| (table, [*one, other])));
+        }
+        let family = Family::new(contrasts.into_iter(), 0);
         self.families.borrow_mut().insert(base.to_owned(), family);
         family
     }
 
-    fn shared(&self, at: usize, labels: [&str; 2]) -> Pairs<'t, 's> {
+    fn pairs(&self, at: usize, labels: [&str; 2]) -> Pairs<'t, 's> {
         let [one, other] = labels.map(|label| self.lines[at].get(label).copied());
         one.zip(other).map_or_else(Vec::new, |(one, other)| in_both([one, other]))
     }
 
     /// Returns what decides whether runs of two labels are compared in blocks, for a column of a table.
     pub(crate) fn times(&self, at: usize, labels: [&str; 2], column: &Cell) -> f64 {
-        self.family(labels[0]).times(&self.tables[at], &self.shared(at, labels), column)
+        self.family(labels[0]).times(&self.tables[at], &self.pairs(at, labels), column)
     }
 
     pub(crate) fn between(&self, at: usize, labels: [&str; 2]) -> BTreeMap<Cell, Ratio> {
         let (table, family) = (&self.tables[at], self.family(labels[0]));
-        let shared = self.shared(at, labels);
+        let pairs = self.pairs(at, labels);
         let ratio = |(column, cells): &(Cell, [&TableCell; 2])| {
-            let times = family.times(table, &shared, column);
+            let times = family.times(table, &pairs, column);
             Some((*column, Ratio::between(*cells, table.metric, times)?))
         };
-        shared.iter().filter_map(ratio).collect()
+        pairs.iter().filter_map(ratio).collect()
     }
 
     /// Numbers without logarithms have the ratios of the medians.
@@ -259,9 +257,8 @@ impl<'t, 's> Ratios<'t, 's> {
                 let base = base.at(column);
                 let base = base.filter(|base| is_comparable(table.metric, [base, cell]));
                 let of_medians = || speed(&table.metric, base?.spread.median, cell.spread.median);
-                let ratio = ratios.get(column);
-                cell.relative = ratio.map(Ratio::estimate).or_else(of_medians);
-                cell.relative_interval = ratio.and_then(Ratio::bounds);
+                cell.relative = ratios.get(column).map(Ratio::estimate).or_else(of_medians);
+                cell.relative_interval = ratios.get(column).and_then(Ratio::bounds);
             }
         }
         table.baseline = Some(label.to_owned());

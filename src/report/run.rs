@@ -69,14 +69,18 @@ impl<'a> From<&'a Summary> for Run<'a> {
     }
 }
 
-/// Conditions that imported runs may know, in the order of importance.
-const KNOWN_OF_IMPORTED: [(&str, Weight); 6] = [
-    ("tables", Weight::Operation),
-    ("rows", Weight::Operation),
-    ("distribution", Weight::Operation),
-    ("statements", Weight::Operation),
-    ("reads, writes and others an op", Weight::Operation),
-    ("version", Weight::Server),
+type OfImported = fn(&Imported) -> Option<String>;
+
+/// Conditions that imported runs may know, in the order of importance, by their names in measured steps.
+const KNOWN_OF_IMPORTED: [(&str, Weight, OfImported); 6] = [
+    ("tables", Weight::Operation, |run| run.tables.map(|tables| tables.to_string())),
+    ("rows", Weight::Operation, |run| run.rows.map(|rows| rows.to_string())),
+    ("distribution", Weight::Operation, |run| run.distribution.clone()),
+    ("statements", Weight::Operation, |run| run.statements.map(|mode| mode.to_string())),
+    ("reads, writes and others an op", Weight::Operation, |run| {
+        run.totals.each_op().map(|each| each.map(|n| n.to_string()).join("/"))
+    }),
+    ("version", Weight::Server, |run| run.server_version.clone()),
 ];
 
 /// Stands for an option that only one of two command lines has.
@@ -130,17 +134,11 @@ impl<'a> Run<'a> {
     }
 
     pub fn measured(self) -> Option<&'a Summary> {
-        match self {
-            Run::Measured(step) => Some(step),
-            Run::Imported(_) => None,
-        }
+        if let Run::Measured(step) = self { Some(step) } else { None }
     }
 
     pub fn imported(self) -> Option<&'a Imported> {
-        match self {
-            Run::Measured(_) => None,
-            Run::Imported(run) => Some(run),
-        }
+        if let Run::Imported(run) = self { Some(run) } else { None }
     }
 
     pub(crate) fn is_complete(self) -> bool {
@@ -184,7 +182,9 @@ impl<'a> Run<'a> {
             Run::Measured(step) => {
                 (CONDITIONS.iter().find(|known| known.name == name)?.value)(step)
             }
-            Run::Imported(run) => run.condition(name),
+            Run::Imported(run) => {
+                (KNOWN_OF_IMPORTED.iter().find(|(known, ..)| *known == name)?.2)(run)
+            }
         }
     }
 
@@ -253,7 +253,7 @@ pub(crate) fn differences(one: Run, other: Run) -> Vec<Difference> {
     if let [Some(one), Some(other)] = [one, other].map(Run::measured) {
         return judge::differences(one, other);
     }
-    let known = KNOWN_OF_IMPORTED.iter().filter_map(|(name, weight)| {
+    let known = KNOWN_OF_IMPORTED.iter().filter_map(|(name, weight, _)| {
         let (first, second) = (one.condition(name)?, other.condition(name)?);
         difference((*name).to_owned(), first, second, *weight)
     });
@@ -286,8 +286,8 @@ fn option_differences(one: &Options, other: &Options) -> Vec<Difference> {
 
 pub(crate) fn imported_conditions(runs: &[Run]) -> impl Iterator<Item = (String, String)> {
     let imported: Vec<&Imported> = runs.iter().filter_map(|run| run.imported()).collect();
-    let known = KNOWN_OF_IMPORTED.map(|(name, _)| {
-        let value = imported.iter().find_map(|run| run.condition(name));
+    let known = KNOWN_OF_IMPORTED.map(|(name, _, value)| {
+        let value = imported.iter().find_map(|run| value(run));
         (name.replace(", ", "_").replace(' ', "_"), value)
     });
     let options = imported.iter().find_map(|run| run.options.as_ref());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::columns::{Rows, Sheet};
+use super::columns::Rows;
 use super::escape;
 use super::gate::{holds, judged_in_words, may_hold, quantity_in_words};
 use super::metric::failed_share;
@@ -18,7 +18,7 @@ use crate::plan::search::{Found, STEPS_MAX, Search};
 use crate::stats::{self, Spread};
 use crate::summary::{Outcome, Summary, VerdictKind};
 use crate::terms::units::rate_decimals;
-use crate::terms::{self, Cell, Code, Gate, Quantity, joined};
+use crate::terms::{self, Cell, Code, Gate, Quantity};
 
 pub(crate) struct Probe<'s> {
     step: &'s Summary,
@@ -42,8 +42,8 @@ pub(crate) fn probe<'s>(level: &[Gate], step: &'s Summary) -> Result<Probe<'s>> 
     if why.is_none() && numbers.iter().flatten().any(|number| number.is_infinite()) {
         why = failed_share(&[step]).map(failed);
     }
-    let scarce = held.is_none() && is_answer(step);
-    let scarce = scarce && level.iter().all(|gate| may_hold(gate, step));
+    let is_open = held.is_none() && is_answer(step);
+    let scarce = is_open && level.iter().all(|gate| may_hold(gate, step));
     Ok(Probe { step, numbers, held, why, scarce })
 }
 
@@ -218,8 +218,7 @@ impl Searches<'_> {
                 }
             }
         };
-        let remarks = joined(remarks.into_iter().map(Some), "; ");
-        text + &remarks.map_or_else(String::new, |remarks| format!(" ({remarks})"))
+        if remarks.is_empty() { text } else { format!("{text} ({})", remarks.join("; ")) }
     }
 
     fn page(&self) -> Page {
@@ -229,10 +228,8 @@ impl Searches<'_> {
         };
         let notes = grouped(steps().enumerate().flat_map(|(at, (_, probe, _))| {
             let column = Cell::new(probe.step.plan.clients, probe.step.plan.rate);
-            Run::Measured(probe.step)
-                .findings()
-                .into_iter()
-                .map(move |finding| (at, column, finding))
+            let findings = Run::Measured(probe.step).findings().into_iter();
+            findings.map(move |finding| (at, column, finding))
         }));
         let mark = |at: usize| {
             if notes.iter().any(|note| note.marks(at, None)) { " *" } else { "" }
@@ -255,7 +252,7 @@ impl Searches<'_> {
                 })
             });
         }
-        let sheet: Sheet = rows
+        let sheet = rows
             .text("held", |(at, (_, probe, _))| {
                 let held = probe.held.map_or("?", |held| if held { "yes" } else { "no" });
                 let why = probe.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));

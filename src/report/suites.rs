@@ -3,6 +3,7 @@
 use super::columns::Rows;
 use super::distinct::push_new;
 use super::escape;
+use super::metric::Metric;
 use super::names::label;
 use super::notes::{mark, title};
 use super::page::Page;
@@ -77,8 +78,8 @@ fn relative(
     let walls = [first, line].map(|line| seconds(line, name, |test| test.wall_s));
     let times = ratios.times(place, [first.label, line.label], &table.columns[0]);
     let cells = [first.cell()?, line.cell()?];
-    let ratio = Ratio::of_values(cells, walls.each_ref().map(Vec::as_slice), false, times);
-    ratio.map(|ratio| ratio.estimate())
+    let runs = walls.each_ref().map(Vec::as_slice);
+    Ratio::of_values(cells, runs, Metric::SECONDS, times).map(|ratio| ratio.estimate())
 }
 
 fn times(line: &LabelRow, name: &str) -> Option<Times> {

@@ -117,11 +117,10 @@ fn line(finding: &Finding) -> (String, bool) {
     let sentence = format!("{MARK} {finding:#}");
     let with_advice = format!("{sentence}; {}", finding.advice());
     let fits = |text: &str| text.chars().count() <= LINE_MAX;
-    match finding.advice() {
-        "" => (clip(&sentence, LINE_MAX - 1), fits(&sentence)),
-        _ if fits(&with_advice) => (with_advice, true),
-        _ => (clip(&sentence, LINE_MAX - 1), fits(&sentence)),
+    if !finding.advice().is_empty() && fits(&with_advice) {
+        return (with_advice, true);
     }
+    (clip(&sentence, LINE_MAX - 1), fits(&sentence))
 }
 
 /// Returns true if the labels name a difference: `8.0.33 innodb_doublewrite=0`; sizes of performance_schema go with it.

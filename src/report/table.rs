@@ -44,11 +44,11 @@ impl<'a> TableCell<'a> {
         runs.iter().find_map(|run| run.condition(name))
     }
 
-    pub(crate) fn differences(&self, other: &TableCell) -> Vec<Difference> {
-        let [ours, theirs] = [&self.runs, &other.runs].map(|runs| by_knowledge(runs));
-        let pairs = ours.iter().flat_map(|one| theirs.iter().map(move |other| (*one, *other)));
+    pub(crate) fn differences(&self, second: &TableCell) -> Vec<Difference> {
+        let [ours, theirs] = [&self.runs, &second.runs].map(|runs| by_knowledge(runs));
+        let pairs = ours.iter().flat_map(|first| theirs.iter().map(move |second| (first, second)));
         let mut found = Vec::new();
-        for difference in pairs.flat_map(|(one, other)| differences(one, other)) {
+        for difference in pairs.flat_map(|(first, second)| differences(*first, *second)) {
             push_new(&mut found, difference);
         }
         found
@@ -130,12 +130,9 @@ impl<'a> LabelRow<'a> {
         let mut lines: BTreeMap<Cell, LabelRow> = BTreeMap::new();
         let empty = || LabelRow {
             label: self.label,
-            cells: Vec::new(),
-            runs: Vec::new(),
-            left_out: Vec::new(),
-            replaced: Vec::new(),
             clashing: self.clashing,
             clashes: self.clashes.clone(),
+            ..LabelRow::default()
         };
         for run in &self.runs {
             lines.entry(run.cell()).or_insert_with(empty).runs.push(*run);
@@ -147,8 +144,7 @@ impl<'a> LabelRow<'a> {
             lines.entry(step.cell()).or_insert_with(empty).replaced.push(step);
         }
         for (column, cell) in &self.cells {
-            let line = lines.entry(*column).or_insert_with(empty);
-            line.cells.push((*column, cell.clone()));
+            lines.entry(*column).or_insert_with(empty).cells.push((*column, cell.clone()));
         }
         lines
     }
@@ -201,11 +197,7 @@ impl<'a> WorkloadTable<'a> {
         let table = |(column, lines): (Cell, Vec<LabelRow<'a>>)| WorkloadTable {
             metric: self.metric_at(&column),
             columns: vec![column],
-            lines,
-            notes: Footnotes::default(),
-            baseline: self.baseline.clone(),
-            reference: self.reference.clone(),
-            workload: self.workload,
+            ..self.of_lines(lines)
         };
         lines.into_iter().map(table).collect()
     }

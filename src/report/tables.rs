@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::distinct::push_new;
 use super::imported::not_printed;
 use super::labels::{labels, require_label};
 use super::metric::Metric;
@@ -32,9 +33,8 @@ pub(super) fn tables_to_show<'a>(
     let has_result = |line: &LabelRow| !line.runs.is_empty() || line.clashing > 0;
     let any = tables.iter().flat_map(|table| &table.lines).any(has_result);
     if !any && !matches!(options.layout, Layout::Outages | Layout::Slo) {
-        let began = steps_among(runs).count();
-        return Err(Error::data(format!("no step completed, of {began} that began"))
-            .hint("--partial shows what they measured before they ended"));
+        let text = format!("no step completed, of {} that began", steps_among(runs).count());
+        return Err(Error::data(text).hint("--partial shows what they measured before they ended"));
     }
     let is_imported = runs.iter().any(|run| run.imported().is_some());
     let has_no_number = tables.iter().all(|table| table.items().next().is_none());
@@ -128,11 +128,8 @@ fn list_clashes(all: &[&Summary], kept: &[&Summary]) -> Vec<Difference> {
     for (one, newest) in pairs {
         // The hosts of an invocation may change.
         let allowed = if one.run_id == newest.run_id { Weight::Host } else { Weight::Noted };
-        for difference in judge::differences(one, newest) {
-            if difference.weight > allowed && !found.contains(&difference) {
-                found.push(difference);
-            }
-        }
+        let differences = judge::differences(one, newest).into_iter();
+        differences.filter(|of| of.weight > allowed).for_each(|of| push_new(&mut found, of));
     }
     found
 }

@@ -261,18 +261,9 @@ mod tests {
     #[test]
     fn a_percentile_of_few_ops_is_no_point() {
         let mut interval = Interval {
-            phase: Phase::Measure,
-            start_s: 0.0,
-            length_s: 1.0,
-            ops: 999,
-            errors: 0,
-            retried: None,
-            p50_us: Some(500.0),
             p99_us: Some(1000.0),
             max_us: Some(2000.0),
-            response_p50_us: None,
-            response_p99_us: None,
-            response_max_us: None,
+            ..Interval::counted(Phase::Measure, 0.0, 999)
         };
         let values = |interval: &Interval| {
             let [rate, p99, longest] = [&RATE_COURSES[0], &TIME_COURSES[0], &TIME_COURSES[1]];

@@ -21,11 +21,7 @@ pub(crate) fn write(
 ) -> String {
     let each = |one: &dyn Fn(&Page, &[String]) -> Vec<String>| {
         let text = |(at, page): (usize, &Page)| {
-            let next = pages.get(at + 1);
-            let below = match notes {
-                Notes::All => page.in_full(next),
-                Notes::Brief | Notes::Later => page.in_short(next),
-            };
+            let below = page.lines_below(notes, pages.get(at + 1));
             one(page, &below).join("\n") + "\n"
         };
         pages.iter().enumerate().map(text).collect::<Vec<String>>().join("\n")
@@ -146,8 +142,8 @@ fn plain(value: &PageValue) -> String {
 }
 
 fn json(pages: &[Page], layout: &str) -> String {
-    let rows = records(pages);
-    let table = |of: &Page| json!({"title": of.title, "notes": of.in_full(None)});
+    let notes = |page: &Page| page.lines_below(&Notes::All, None);
+    let table = |page: &Page| json!({"title": page.title, "notes": notes(page)});
     let tables: Vec<Json> = pages.iter().map(table).collect();
-    pretty(&json!({"schema": SCHEMA, "layout": layout, "rows": rows, "tables": tables}))
+    pretty(&json!({"schema": SCHEMA, "layout": layout, "rows": records(pages), "tables": tables}))
 }

@@ -7,8 +7,7 @@ use serde_json::Value as Json;
 /// A sound step: 60 s, 8 clients on two threads of eight cores, a median service time of 790 us,
 /// 10,000 QPS; a client that is not in the way.
 fn quiet() -> Summary {
-    let text = include_str!("../../../tests/fixtures/summary.json");
-    let mut step: Summary = serde_json::from_str(text).expect("the fixture");
+    let mut step = Summary::sound();
     step.latency.service.p50_us = Some(790.0);
     step.plan.engine_threads = 2;
     step.client.cores = 8;
