@@ -285,7 +285,7 @@ pub(crate) struct OnlyArgs {
     pub clients: Option<Clients>,
 }
 
-/// Returns whether a value is one of those that were asked for. Without any, all are; so is one that nobody knows.
+/// Returns whether a value is one of those that were asked for. Where none was, each is. An unknown value may be one.
 fn is_among<T: PartialEq<U>, U: ?Sized>(asked: &[T], value: Option<&U>) -> bool {
     asked.is_empty() || value.is_none_or(|value| asked.iter().any(|one| one == value))
 }
@@ -642,6 +642,8 @@ mod tests {
         let mut other = record(None, None);
         other.label = Some("b".to_owned());
         assert!(!args.may_show(&other) && OnlyArgs::default().may_show(&other));
+        other.label = None;
+        assert!(args.may_show(&other));
     }
 
     #[test]

@@ -294,10 +294,10 @@ impl Job {
         };
         let text = bulk.is_some() || self.plan.statements == StatementMode::Text;
         let mut sources = self.sources(params, options);
-        for (_, source) in sources.iter_mut().filter(|_| text) {
+        for (_, source) in &mut sources {
             // In a literal backslashes are escapes. Those of a script's text are doubled, too.
-            if let Source::Text(text) = source {
-                *text = text.replace('\\', r"\\");
+            if let (true, Source::Text(literal)) = (text, source) {
+                *literal = literal.replace('\\', r"\\");
             }
         }
         CompiledStatement {

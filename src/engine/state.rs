@@ -156,11 +156,13 @@ impl ThreadState {
         self.give_up(now);
         self.report(now, self.pacing.as_ref().map(|pacing| self.queue(pacing, now)));
         self.sample(now);
-        self.recorder.borrow_mut().roll(self.ended().unwrap_or(now));
+        // Where the end is decided, empty intervals behind the last op belong to the window.
+        let end = self.find_end().filter(|_| self.window.get().end == NEVER);
+        self.recorder.borrow_mut().roll(end.unwrap_or(now));
     }
 
     /// Returns the end of the last op of all; None while a client has more of them.
-    fn ended(&self) -> Option<Ns> {
+    fn find_end(&self) -> Option<Ns> {
         let ends = self.clients.iter().map(|client| client.ended.get());
         ends.max_by_key(|end| end.unwrap_or(NEVER)).flatten()
     }
@@ -239,7 +241,9 @@ impl ThreadState {
     }
 
     pub(crate) fn sample(&self, now: Ns) {
-        self.watch.sample(now, self.window.get());
+        let window = self.window.get();
+        let end = window.end.min(self.find_end().unwrap_or(NEVER));
+        self.watch.sample(now, StepWindow { end, ..window });
     }
 
     /// Abandons ops that are in flight for too long, and after the window's end connections that are not open.
@@ -363,7 +367,7 @@ impl ThreadState {
     }
 
     pub(crate) fn into_counts(self) -> ThreadCounts {
-        let ended = self.ended().unwrap_or_else(|| self.now());
+        let ended = self.find_end().unwrap_or_else(|| self.now());
         self.abandon(ended);
         self.report(Ns::MAX, None);
         let mut by_address = vec![DealtCounts::default(); self.setup.link.addresses()];

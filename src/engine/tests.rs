@@ -293,7 +293,7 @@ fn step_ends_when_more_arrivals_wait_than_the_queue_holds() {
     let slow =
         || Script { service: Service::Constant(Duration::from_millis(20)), ..Script::default() };
     // Of 900 that wait in the end each thread has half.
-    let [ours, theirs] = both(&plan, slow, |rules| rules.queue_max = Some(600));
+    let [ours, theirs] = both(&plan, slow, |rules| rules.queue_max = Some(500));
     assert_eq!((ours.step().outcome, ours.seen.ends.get()), (Outcome::Completed, 0));
     assert_eq!(theirs.step().outcome, Outcome::Aborted);
     assert!(theirs.seen.ends.get() > 0);

@@ -308,12 +308,11 @@ impl Ranks {
             let mut host = self.all[at].describe(part, clocks, edges.as_deref());
             // Its CPU is that of all groups.
             host.us_per_op.take_if(|_| !dealt.plan.groups.is_empty());
-            let is_counted = run.hosts.iter().any(|other| share_traffic(other, &host));
+            let own = edges.as_ref().and_then(|edges| edges.client.traffic);
+            let traffic = traffic_beside(&run.hosts, &host, own);
             run.hosts.push(host);
             if let Some(mut edges) = edges {
-                if is_counted {
-                    edges.client.traffic = Some([0; 2]);
-                }
+                edges.client.traffic = traffic;
                 add_use(run, &edges);
             }
         }
@@ -324,6 +323,16 @@ impl Ranks {
 fn share_traffic(one: &ClientHost, other: &ClientHost) -> bool {
     let is_known = one.boot_id.is_some() && one.net_rx_bytes.is_some();
     is_known && (&one.boot_id, &one.host) == (&other.boot_id, &other.host)
+}
+
+/// Returns the traffic of a host that no other rank has counted.
+fn traffic_beside(
+    counted: &[ClientHost],
+    host: &ClientHost,
+    own: Option<[u64; 2]>,
+) -> Option<[u64; 2]> {
+    let is_counted = counted.iter().any(|other| share_traffic(other, host));
+    if is_counted { Some([0; 2]) } else { own }
 }
 
 /// Passes on when a step starts, and its window.
@@ -416,7 +425,9 @@ mod tests {
         for other in others.map(|(boot_id, name, bytes)| host(boot_id, name, bytes)) {
             assert!(!share_traffic(&other, &own), "{other:?}");
         }
-        let unknown = ClientHost { boot_id: None, ..own };
+        let beside = |counted: &[ClientHost]| traffic_beside(counted, &own, Some([7, 9]));
+        assert_eq!([beside(&[]), beside(std::slice::from_ref(&own))], [Some([7, 9]), Some([0; 2])]);
+        let unknown = ClientHost { boot_id: None, ..own.clone() };
         assert!(!share_traffic(&unknown, &unknown));
     }
 

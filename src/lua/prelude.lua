@@ -208,7 +208,7 @@ function Driver:connect()
   return connect(self) or error("connection creation failed", 2)
 end
 
--- Sends a statement; numbers of columns and rows, or nil where that fails.
+-- Sends a statement; returns the numbers of columns and rows, nil where that fails.
 local function send(con, sql)
   local columns, rows, a, b, listed = yield(HOST, QUERY, con.id, sql)
   if not columns then note_error(con, "mysql_drv_query()", sql, rows, a, b, listed) end

@@ -453,7 +453,10 @@ fn read_ms(files: Pair) -> Option<u64> {
 
 /// Finds the fastest core in `/proc/cpuinfo`; ARM's has no clocks.
 fn fastest_mhz(cpuinfo: &str) -> Option<f64> {
-    let clocks = host::fields(cpuinfo, "cpu MHz").filter_map(|mhz| mhz.parse::<f64>().ok());
+    // On s390x the key goes on: `cpu MHz dynamic`.
+    let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+    let clocks = lines.filter(|(key, _)| key.starts_with("cpu MHz"));
+    let clocks = clocks.filter_map(|(_, mhz)| mhz.trim().parse::<f64>().ok());
     clocks.filter(|mhz| *mhz > 0.0).reduce(f64::max)
 }
 
@@ -1002,6 +1005,7 @@ mod tests {
     fn the_fastest_core_counts() {
         let text = "processor\t: 0\ncpu MHz\t\t: 1996.249\nprocessor\t: 1\ncpu MHz\t\t: 3100.5\n";
         assert_eq!(fastest_mhz(text), Some(3100.5));
+        assert_eq!(fastest_mhz("cpu MHz dynamic : 5200\ncpu MHz static : 5100\n"), Some(5200.0));
         assert_eq!(fastest_mhz("CPU part\t: 0xd0c\n"), None);
     }
 }

@@ -106,9 +106,9 @@ impl Script {
 pub struct ScriptIdentity {
     /// Names and SHA-256 of the files that were loaded before the first event.
     pub files: Vec<(String, String)>,
-    /// Numbers and switches among the options of its own.
+    /// Numbers and switches among the options of its own, without passwords.
     pub options: BTreeMap<String, f64>,
-    /// 16 bits of the hash of the others, which may be passwords: they tell them apart, and no more.
+    /// 16 bits of the hash of the others, which may be passwords: enough to tell two values apart.
     pub texts: String,
 }
 
@@ -119,7 +119,7 @@ impl ScriptIdentity {
             let number = match value {
                 ScriptValue::Switch(on) => Some(f64::from(u8::from(*on))),
                 ScriptValue::Number(number) => {
-                    Some(*number).filter(|number| number.is_finite() && !may_be_password(name))
+                    Some(*number).filter(|number| number.is_finite() && !is_password(name))
                 }
                 ScriptValue::Text(_) | ScriptValue::List(_) => None,
             };
@@ -135,10 +135,11 @@ impl ScriptIdentity {
     }
 }
 
-/// Returns whether an option, maybe a misspelt one, may be that of a password: its value is never shown.
-pub(crate) fn may_be_password(name: &str) -> bool {
+/// Returns whether an option is named like one of a password.
+fn is_password(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name.contains("pas") || name.contains("pw")
+    ["passw", "pwd"].iter().any(|part| name.contains(part))
+        || ["pass", "pw"].iter().any(|end| name.ends_with(end))
 }
 
 #[cfg(test)]

@@ -38,7 +38,8 @@ impl ComparedCell<'_, '_> {
     pub(super) fn has_stopped(&self) -> bool {
         let did = |cell: &TableCell| cell.values.iter().all(|value| has_log(*value));
         let lost = self.verdict == Compared::NoRatio && self.table.metric.higher_is_better();
-        lost && self.cells[0].is_some_and(did)
+        let [base, new] = self.cells.map(|cell| cell.is_some_and(did));
+        lost && base && !new
     }
 
     /// Returns the label that has not measured the cell, where the other one has and completed all runs.
@@ -50,7 +51,7 @@ impl ComparedCell<'_, '_> {
         };
         let left_out = |label| self.table.line(label).map_or(&[][..], |line| &line.left_out);
         let all_done = |label| among(&self.column, left_out(label)).is_empty();
-        (!self.any_scarce() && self.labels.into_iter().all(all_done)).then_some(lacking)
+        (!self.has_scarce_runs() && self.labels.into_iter().all(all_done)).then_some(lacking)
     }
 
     /// Returns the ratio of the medians, turned as its own is, where one is above 1 and the other below.
@@ -126,6 +127,9 @@ impl ComparedCell<'_, '_> {
             let share = quantity_in_words(Quantity::ErrorShare, failed[at].unwrap_or(0.0));
             lacks.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
         }
+        if lacks.is_empty() && both && is_comparable && self.ratio.is_none() {
+            lacks.push("their ratio is no number".to_owned());
+        }
         (!lacks.is_empty()).then(|| lacks.join(", "))
     }
 
@@ -166,7 +170,7 @@ impl ComparedCell<'_, '_> {
         Some(format!("{base} and {new} {}", metric.unit().1))
     }
 
-    fn any_scarce(&self) -> bool {
+    fn has_scarce_runs(&self) -> bool {
         self.labels.into_iter().any(|label| self.scarce_runs(label).is_some())
     }
 
@@ -175,7 +179,7 @@ impl ComparedCell<'_, '_> {
         use Compared::{Better, Incomplete, NoRatio, NotComparable, NotMeasured, Same, Worse};
         let why = match self.verdict {
             Better | Worse | Same | NoRatio | NotComparable => return None,
-            NotMeasured if self.any_scarce() => return None,
+            NotMeasured if self.has_scarce_runs() => return None,
             Incomplete | NotMeasured => self.lack_in_words()?,
             found => {
                 let ([base, new], at) = (self.labels.map(label), at_clients(&self.column));

@@ -232,7 +232,7 @@ fn differing_line(line: &LabelRow, reference: &Reference) -> Vec<Note> {
 
 type Differences = Vec<(Difference, BTreeSet<Cell>)>;
 
-/// Finds a condition of the table. A name that is not in it is an option.
+/// Finds a condition of the table, which has no options, parameters or variables.
 fn condition(name: &str) -> Option<&'static Condition> {
     CONDITIONS.iter().find(|condition| condition.name == name)
 }

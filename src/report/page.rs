@@ -42,8 +42,8 @@ impl Page {
         self.sheets.iter().filter(|sheet| sheet.visible_columns().next().is_some())
     }
 
-    /// Returns the lines below a page; what the next one has, too, is said there.
-    pub(super) fn lines_below(&self, notes: &Notes, next: Option<&Page>) -> Vec<String> {
+    /// Lists the lines below a page. A line that the next page has, too, stands there.
+    pub(super) fn list_below(&self, notes: &Notes, next: Option<&Page>) -> Vec<String> {
         let all = |page: &Page| match notes {
             Notes::All => [&page.notes[..], &page.conditions.full, &page.below].concat(),
             Notes::Brief | Notes::Later => [&page.below[..], &page.conditions.short].concat(),

@@ -85,7 +85,8 @@ impl Ratio {
             ([one], [other]) => speed(&metric, *one, *other)?,
             _ => shift.estimate.exp(),
         };
-        Some(Ratio { estimate, p: shift.p, shift, blocks, times, from_zero: false })
+        let ratio = Ratio { estimate, p: shift.p, shift, blocks, times, from_zero: false };
+        has_log(estimate).then_some(ratio)
     }
 
     pub(super) fn estimate(&self) -> f64 {

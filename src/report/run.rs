@@ -69,10 +69,10 @@ impl<'a> From<&'a Summary> for Run<'a> {
     }
 }
 
-type OfImported = fn(&Imported) -> Option<String>;
+type ImportedValue = fn(&Imported) -> Option<String>;
 
 /// Conditions that imported runs may know, in the order of importance, by their names in measured steps.
-const KNOWN_OF_IMPORTED: [(&str, Weight, OfImported); 6] = [
+const KNOWN_OF_IMPORTED: [(&str, Weight, ImportedValue); 6] = [
     ("tables", Weight::Operation, |run| run.tables.map(|tables| tables.to_string())),
     ("rows", Weight::Operation, |run| run.rows.map(|rows| rows.to_string())),
     ("distribution", Weight::Operation, |run| run.distribution.clone()),

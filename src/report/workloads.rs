@@ -86,8 +86,8 @@ pub(super) fn pages(tables: &[WorkloadTable], baseline: Option<&str>) -> Vec<Pag
     let Some(base) = base else { return Vec::new() };
     let (ratios, mut by_metric) = (Ratios::new(tables), Vec::<(Metric, Vec<Row>)>::new());
     for (at, table) in tables.iter().enumerate() {
-        for table in table.by_column().into_iter().map(noted) {
-            entry(&mut by_metric, table.metric).push(Row::new(table, base, at, &ratios));
+        for column in table.by_column().into_iter().map(noted) {
+            entry(&mut by_metric, column.metric).push(Row::new(column, base, at, &ratios));
         }
     }
     by_metric.into_iter().map(|(metric, rows)| page(metric, rows, &labels, base)).collect()

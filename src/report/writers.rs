@@ -21,7 +21,7 @@ pub(crate) fn write(
 ) -> String {
     let each = |one: &dyn Fn(&Page, &[String]) -> Vec<String>| {
         let text = |(at, page): (usize, &Page)| {
-            let below = page.lines_below(notes, pages.get(at + 1));
+            let below = page.list_below(notes, pages.get(at + 1));
             one(page, &below).join("\n") + "\n"
         };
         pages.iter().enumerate().map(text).collect::<Vec<String>>().join("\n")
@@ -142,7 +142,7 @@ fn plain(value: &PageValue) -> String {
 }
 
 fn json(pages: &[Page], layout: &str) -> String {
-    let notes = |page: &Page| page.lines_below(&Notes::All, None);
+    let notes = |page: &Page| page.list_below(&Notes::All, None);
     let table = |page: &Page| json!({"title": page.title, "notes": notes(page)});
     let tables: Vec<Json> = pages.iter().map(table).collect();
     pretty(&json!({"schema": SCHEMA, "layout": layout, "rows": records(pages), "tables": tables}))

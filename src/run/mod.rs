@@ -443,6 +443,7 @@ mod tests {
         };
         let (killed, again) = (step(), step());
         assert_eq!([count(&[]), count(&[&again]), count(&[&again, &killed])], [2, 1, 0]);
+        assert!(unfinished(&paths, &[], false, |_| false).is_empty());
     }
 
     #[test]

@@ -121,7 +121,7 @@ pub(crate) fn run(
     let (mut errors, mut saved) = (Vec::new(), 0);
     if left > 0 {
         let store = begun.map_or_else(|| invocation.begin(), Ok)?;
-        // A complete directory is only read: another run may hold it.
+        // A complete directory is only read, unless hosts were started: another run may hold it.
         let _claimed = claimed.unwrap_or_else(|| claim_out(store.dir()))?;
         let store = (store, scripts);
         match Legs::new(&experiment, &mut invocation, store, (&todo, &earlier), ranks) {

@@ -14,7 +14,8 @@ use super::before::ask;
 use super::history::{History, add, has, has_other};
 use super::scripts::Preparer;
 use super::{replace, runtime, start, stop_private};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
+use crate::load::FILL_AGAIN;
 use crate::mysql::{
     ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening, number,
     numeric, pairs, reach, resolve,
@@ -237,7 +238,8 @@ impl<'a> AcquiredServer<'a> {
             }
             filled = match fill(&self.link, &Dataset { force, ..tables.clone() }, progress) {
                 // What `reset` brings back may have other rows.
-                Err(error) if tables.force && !force && error.kind() == Kind::Data => {
+                Err(error) if tables.force && !force && may_force(&error) => {
+                    self.hold(describe_unfinished(tables))?;
                     fill(&self.link, tables, progress)?
                 }
                 filled => filled?,
@@ -263,9 +265,10 @@ impl<'a> AcquiredServer<'a> {
         if !renews {
             check_other(preparer, held)?;
         }
+        let may_hold = has_other || self.sandbox.is_none() || held.contains(&wanted);
         // Before `cleanup`: a part of its work is no data, either.
         self.hold(preparer.describe_unfinished())?;
-        if renews && has_tables(&self.link)? {
+        if renews && may_hold && has_tables(&self.link)? {
             preparer.run("cleanup", &self.link, progress)?;
         }
         preparer.run("prepare", &self.link, progress)?;
@@ -355,6 +358,11 @@ fn describe(tables: &Dataset) -> String {
     let Dataset { schema, tables: count, rows, data_seed, .. } = tables;
     let charset = tables.charset.as_deref().unwrap_or("-");
     format!("{schema} {count} x {rows} rows, seed {data_seed}, {charset}")
+}
+
+/// Returns whether a fill was refused before it touched tables, which are loadgen's.
+fn may_force(error: &Error) -> bool {
+    error.hints().iter().any(|hint| hint == FILL_AGAIN)
 }
 
 fn describe_unfinished(tables: &Dataset) -> String {
@@ -704,7 +712,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("ibdata1"), "").expect("written");
         let error = KeptData::open(dir.path()).expect_err("not ours");
-        assert_eq!(error.kind(), Kind::Usage, "{error}");
+        assert_eq!(error.kind(), crate::error::Kind::Usage, "{error}");
         fs::write(dir.path().join(MARK), "{}").expect("written");
         assert!(KeptData::open(dir.path()).is_err_and(|e| e.to_string().contains("damaged")));
     }

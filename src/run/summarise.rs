@@ -190,16 +190,16 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
 
 /// Counts the cores of the hosts: processes of one host have no more than it has.
 fn count_cores(hosts: &[ClientHost]) -> u32 {
-    let mut by_host = BTreeMap::<_, (u32, u32)>::new();
+    let mut by_host = BTreeMap::<_, (u32, Option<u32>)>::new();
     for (at, host) in hosts.iter().enumerate() {
         // One whose boot nobody knows is a host of its own.
         let key = host.boot_id.as_ref().map(|id| (id, &host.host)).ok_or(at);
         let all = host.share.as_ref().and_then(|share| share.host_cores);
         let (sum, most) = by_host.entry(key).or_default();
         *sum += host.cores;
-        *most = (*most).max(all.unwrap_or(host.cores));
+        *most = (*most).max(all);
     }
-    by_host.into_values().map(|(sum, most)| sum.min(most)).sum()
+    by_host.into_values().map(|(sum, most)| most.map_or(sum, |most| sum.min(most))).sum()
 }
 
 fn client(
@@ -498,6 +498,8 @@ mod tests {
         // A launcher bound these to cores of their own.
         assert_eq!(all([Some("a"); 3], 2), 6);
         assert_eq!(all([None; 3], 8), 24);
+        let idle = ClientHost { share: None, ..rank(Some("a"), 2, 8) };
+        assert_eq!(count([idle.clone(), idle, rank(Some("b"), 2, 8)]), 6);
     }
 
     #[test]

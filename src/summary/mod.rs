@@ -187,7 +187,7 @@ contract! {
     pub struct Script {
         /// The files that it had loaded before its first event.
         pub files: Vec<ScriptFile>,
-        /// Those of its own options that are numbers or switches (0 and 1).
+        /// Those of its own options that are numbers or switches (0 and 1), without passwords.
         pub options: BTreeMap<String, f64>,
         /// 16 bits of the hash of its other options, whose texts may hold a password; empty without any.
         pub texts: String,
@@ -952,7 +952,7 @@ impl Summary {
     }
 
     /// Returns the seconds between two readings, the first at `first_s`, within the window. A server idles
-    /// before a window without warm-up, and after any window.
+    /// before a window without warm-up, and after any window. Only a script's `thread_done` may work after it, with `--ops`.
     pub(crate) fn covered_s(&self, first_s: f64) -> Option<f64> {
         let lead_s = if self.plan.warmup_s > 0.0 { -first_s } else { 0.0 };
         let covered_s = self.measured_s + lead_s;

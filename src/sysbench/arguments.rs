@@ -15,7 +15,6 @@ use super::scripts::{OLD, Places, STOCK};
 use super::settings::{Command, Ignored, Opening, OutputVersion, ScriptCall, Settings, Test};
 use crate::mysql::options::{Address, ConnectOptions, DEFAULT_PORT, Secret, Ssl, SslMode};
 use crate::plan::limits;
-use crate::plan::script::may_be_password;
 use crate::plan::value::CLIENTS_MAX;
 use crate::workload::{Distribution, ROWS_MAX, TABLES_MAX};
 
@@ -107,7 +106,9 @@ impl<'a> Arguments<'a> {
         let mut words = args.ok_or_else(wrong)?.into_iter();
         let mut options = Vec::new();
         while let Some(word) = words.next() {
-            let is_password = |word: &&str| options::with_dashes(word) == "--mysql-password";
+            let is_password = |word: &&str| {
+                word.starts_with("--") && !word.contains('=') && options::may_be_password(word)
+            };
             if self.theirs.last().is_some_and(is_password) {
                 self.hidden = Some(word);
             }
@@ -616,7 +617,7 @@ pub(super) fn invalid_value(name: &str, value: &str) -> String {
 
 /// Returns a value for display.
 fn mask_value<'a>(name: &str, value: &'a str) -> &'a str {
-    if may_be_password(name) { "***" } else { value }
+    if options::may_be_password(name) { "***" } else { value }
 }
 
 /// Fails on standard error in sysbench's words.

@@ -3,7 +3,6 @@
 
 use super::options::{self, Becomes, Entry, NAME, OFF, ON, OptionKind, with_dashes};
 use super::others::{self, Program};
-use crate::plan::script::may_be_password;
 use crate::report::quoted;
 use crate::terms::units::parse_duration;
 use crate::workload::{Schema, named};
@@ -54,7 +53,7 @@ pub(crate) fn translate(args: &[String], loadgen: &[NativeVerb]) -> Option<Answe
             flags.push(given);
         } else {
             // A password may begin with a dash.
-            let password = may_be_password(arg);
+            let password = options::may_be_password(arg);
             let value =
                 args.next_if(|next| password && !is_verb(next) || takes_word(arg, next, loadgen));
             flags.push((arg, value.unwrap_or_default()));

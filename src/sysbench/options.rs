@@ -197,6 +197,12 @@ pub(super) fn with_dashes(name: &str) -> String {
     name.replace('_', "-")
 }
 
+/// Returns whether an option, maybe a misspelt one, may be that of a password: its value is never shown.
+pub(super) fn may_be_password(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.contains("pas") || name.contains("pw")
+}
+
 impl Entry {
     /// Returns its name in maps: that of 1.0, with dashes.
     pub(super) fn key(&self) -> &'static str {

@@ -182,7 +182,7 @@ choices! {
         TooFew "too few repeats";
         /// Runs did not complete: what is left of them shows nothing, unless it is worse
         Incomplete "incomplete";
-        /// A run has no number above 0
+        /// A run has no number above 0, or the ratio is no number
         NoRatio "no ratio";
         /// A total of work that was not the same
         NotComparable "not comparable";

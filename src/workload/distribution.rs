@@ -606,8 +606,8 @@ mod tests {
         }
     }
 
-    /// The share of the places, those with most draws first, that half of the draws fall on; sorts them so.
-    fn half_share(seen: &mut [u32]) -> f64 {
+    /// Returns the share of the places, those with most draws first, that half of the draws fall on. Sorts the places by it.
+    fn measure_half_share(seen: &mut [u32]) -> f64 {
         seen.sort_unstable_by(|a, b| b.cmp(a));
         let (all, mut sum): (u32, u32) = (seen.iter().sum(), 0);
         let half = seen.iter().take_while(|n| {
@@ -641,7 +641,7 @@ mod tests {
             let told = coverage(distribution, rows, draws as f64);
             let distinct = seen.iter().filter(|n| **n > 0).count() as f64;
             assert!((told.distinct / distinct - 1.0).abs() < 0.03, "{text}: {told:?} {distinct}");
-            let half = half_share(&mut seen);
+            let half = measure_half_share(&mut seen);
             let hottest = f64::from(seen[0]) / draws as f64;
             // The largest of many equal counts is above their mean; only a hot row stands out.
             if told.hottest_share > 0.005 {
@@ -689,7 +689,7 @@ mod tests {
             for _ in 0..DRAWS {
                 seen[((sampler.draw(&mut stream) - 1) * 200 / rows) as usize] += 1;
             }
-            let half = half_share(&mut seen);
+            let half = measure_half_share(&mut seen);
             let told = coverage(distribution, rows, f64::from(DRAWS)).half_on_share;
             assert!((told - half).abs() < 0.04 * told + 0.006, "{text}: {told}, drawn {half}");
         }

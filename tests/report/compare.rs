@@ -1120,3 +1120,15 @@ fn reports_of_several_labels_and_metrics_have_the_ratio_of_a_comparison() {
         assert_eq!(cell["relative"], row["ratio"], "{cell}");
     }
 }
+
+#[test]
+fn numbers_have_no_ratio_when_they_are_too_far_apart() {
+    let two = |clients, old: f64, new: f64| {
+        [runs("old", clients, 0, &[old]), runs("new", clients, 60, &[new])].concat()
+    };
+    let alone = two(8, f64::MIN_POSITIVE, 1000.0);
+    assert!(compared(&alone, &question("old", "new")).is_err());
+    let steps = [alone, two(16, 1000.0, 1000.0)].concat();
+    let comparison = compared(&steps, &question("old", "new")).expect("a comparison");
+    assert!(comparison.worse.is_empty() && !comparison.text.contains(" inf"));
+}

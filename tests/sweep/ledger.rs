@@ -469,6 +469,8 @@ fn a_killed_loadgen_leaves_a_record_and_verify_does_not_guess() {
         report.output().expect("runs").status.code()
     };
     assert_eq!((gate(&[]), gate(&["--latest"])), (Some(98), Some(98)));
+    assert_eq!(gate(&["--clients", "2"]), Some(0));
+    assert_eq!(gate(&["--workload", "update-index"]), Some(98));
     let (code, lines) = verify(&server, &[results.dir()]);
     assert_eq!(code, 98, "{lines:?}");
     assert!(lines[0].contains("update-index, 4"));

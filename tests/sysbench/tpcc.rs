@@ -177,7 +177,7 @@ pub(super) fn begin(place: &Place<'_>, line: &str) -> Child {
 
 /// Kills a command as soon as something is seen.
 pub(super) fn kill_when(mut child: Child, seen: impl Fn() -> bool) {
-    let limit = Instant::now() + Duration::from_mins(2);
+    let limit = Instant::now() + Duration::from_mins(10);
     while !seen() {
         let ended = child.try_wait().expect("it is ours");
         assert!(ended.is_none() && Instant::now() < limit, "nothing was seen: {ended:?}");
@@ -200,7 +200,7 @@ fn broken_conditions_are_found_on_every_server() {
             ask(&place, mends);
         }
         assert_eq!(broken(&place), [0; 0], "all is mended");
-        place.well("tpcc.lua {at} --warehouses=2 --threads=2 --events=200 --time=60 run");
+        place.well("tpcc.lua {at} --warehouses=2 --threads=2 --events=200 --time=0 run");
         assert_eq!(broken(&place), [0; 0], "after a run");
         place.well("tpcc.lua {at} cleanup");
         assert!(query(sandbox, &format!("SHOW TABLES FROM {}", place.db.name)).is_empty());
@@ -257,7 +257,7 @@ fn conditions_hold_after_many_clients_and_a_kill() {
         let place = place(&sandbox);
         let line = |words: &str| format!("tpcc.lua {{at}} --foreign-keys={keys} {words}");
         place.well(&line("prepare"));
-        place.well(&line("--threads=8 --events=1500 --time=120 run"));
+        place.well(&line("--threads=8 --events=1500 --time=0 run"));
         assert_eq!(broken(&place), [0; 0], "{isolation}");
         // Ten of the 23 cards of a client's deck; each may be within one.
         let payments = number(&place, "SELECT COUNT(*) FROM history") - 10_000;
@@ -267,7 +267,7 @@ fn conditions_hold_after_many_clients_and_a_kill() {
 
         let rows = || number(&place, "SELECT COUNT(*) FROM history");
         let before = rows();
-        kill_when(begin(&place, &line("--threads=8 --time=120 run")), || rows() > before + 50);
+        kill_when(begin(&place, &line("--threads=8 --time=0 run")), || rows() > before + 50);
         assert!(rows() > before + 50, "what was committed is there");
         assert_eq!(broken(&place), [0; 0], "{isolation}, after a kill");
     }

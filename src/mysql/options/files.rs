@@ -274,7 +274,7 @@ impl Reader<'_> {
                     Some(Some(_)) if without_comment(line).contains('\u{fffd}') => {
                         return Err(refused("is no UTF-8"));
                     }
-                    Some(Some(group)) => self.add(key, value, group, at, shown),
+                    Some(Some(strength)) => self.add_setting((key, value), strength, at, shown),
                 },
             }
         }
@@ -291,7 +291,13 @@ impl Reader<'_> {
         })
     }
 
-    fn add(&mut self, key: &str, value: Option<String>, group: Strength, at: String, shown: bool) {
+    fn add_setting(
+        &mut self,
+        (key, value): (&str, Option<String>),
+        strength: Strength,
+        at: String,
+        shown: bool,
+    ) {
         let key = key.to_ascii_lowercase().replace('_', "-");
         let (key, loose) = match key.strip_prefix("loose-") {
             Some(rest) => (rest.to_owned(), true),
@@ -300,7 +306,7 @@ impl Reader<'_> {
         if is_password(&key) && shown && value.as_deref().is_some_and(|v| !v.is_empty()) {
             self.out.warnings.push(format!("{at}: anybody may read the password (chmod o-r)"));
         }
-        self.out.settings.push(Setting { key, value, strength: group, loose, at });
+        self.out.settings.push(Setting { key, value, strength, loose, at });
     }
 
     fn include(&mut self, file: &Path, at: &str) -> Result<()> {

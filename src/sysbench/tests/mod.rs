@@ -491,6 +491,8 @@ fn a_password_is_in_no_answer_when_it_is_mistyped() {
     for line in [
         "oltp_insert --mysql-pass=hush run",
         "oltp_insert --DB_PASS=hush run",
+        "oltp_insert run --MYSQL-PASSWORD hush",
+        "oltp_insert run --mysql_pasword hush",
         "--mysql-password hush run",
         "--mysql-password hush oltp_insert run",
         "oltp_insert --mysql-password hush run",
