@@ -156,8 +156,9 @@ impl ThreadState {
         self.give_up(now);
         self.report(now, self.pacing.as_ref().map(|pacing| self.queue(pacing, now)));
         self.sample(now);
-        // Where the end is decided, empty intervals behind the last op belong to the window.
-        let end = self.find_end().filter(|_| self.window.get().end == NEVER);
+        // As the window's end: a decided one stays, unless scripts have ended all clients.
+        let is_open = self.window.get().end == NEVER || self.is_ended_by_script();
+        let end = self.find_end().filter(|_| is_open);
         self.recorder.borrow_mut().roll(end.unwrap_or(now));
     }
 
@@ -165,6 +166,10 @@ impl ThreadState {
     fn find_end(&self) -> Option<Ns> {
         let ends = self.clients.iter().map(|client| client.ended.get());
         ends.max_by_key(|end| end.unwrap_or(NEVER)).flatten()
+    }
+
+    fn is_ended_by_script(&self) -> bool {
+        self.clients.iter().all(|client| client.ended_by_script.get())
     }
 
     /// Returns whether an op would begin again for ever: nothing but the number of ops ends the step.
@@ -368,6 +373,7 @@ impl ThreadState {
 
     pub(crate) fn into_counts(self) -> ThreadCounts {
         let ended = self.find_end().unwrap_or_else(|| self.now());
+        let ended_by_script = self.is_ended_by_script();
         self.abandon(ended);
         self.report(Ns::MAX, None);
         let mut by_address = vec![DealtCounts::default(); self.setup.link.addresses()];
@@ -385,7 +391,7 @@ impl ThreadState {
             failures: self.failures.into_inner(),
             usage: self.watch.end_group(),
             ended,
-            ended_by_script: self.clients.iter().all(|client| client.ended_by_script.get()),
+            ended_by_script,
             paced: self.pacing.map(|pacing| pacing.queues.into_inner().counts),
         }
     }

@@ -137,9 +137,10 @@ impl ScriptIdentity {
 
 /// Returns whether an option is named like one of a password.
 fn is_password(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["passw", "pwd"].iter().any(|part| name.contains(part))
-        || ["pass", "pw"].iter().any(|end| name.ends_with(end))
+    let name = name.to_ascii_lowercase().replace(['_', '-'], "");
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    ["passw", "passp", "passc", "pwd"].iter().any(|part| name.contains(part))
+        || ["pass", "pw"].iter().any(|end| stem.ends_with(end))
 }
 
 #[cfg(test)]
@@ -403,11 +404,14 @@ mod tests {
                 ("on".to_owned(), ScriptValue::Switch(true)),
                 ("none".to_owned(), ScriptValue::Number(f64::NAN)),
                 ("my_password".to_owned(), ScriptValue::Number(4711.0)),
+                ("db_pass2".to_owned(), ScriptValue::Number(4712.0)),
+                ("passes".to_owned(), ScriptValue::Number(2.0)),
             ];
             ScriptIdentity::new(Vec::new(), &options)
         };
         let usual = of("hunter2", 7.0);
-        assert_eq!(usual.options, [("on".to_owned(), 1.0), ("rows".to_owned(), 7.0)].into());
+        let kept = [("on", 1.0), ("passes", 2.0), ("rows", 7.0)];
+        assert_eq!(usual.options, kept.map(|(name, value)| (name.to_owned(), value)).into());
         assert_eq!(usual.texts.len(), 4);
         assert_eq!(usual, of("hunter2", 7.0));
         assert_ne!(usual, of("hunter2", 8.0));

@@ -128,7 +128,7 @@ impl ComparedCell<'_, '_> {
             lacks.extend(failing.then(|| format!("{share} of the ops of {label} failed")));
         }
         if lacks.is_empty() && both && is_comparable && self.ratio.is_none() {
-            lacks.push("their ratio is no number".to_owned());
+            lacks.push("too far apart for a ratio".to_owned());
         }
         (!lacks.is_empty()).then(|| lacks.join(", "))
     }

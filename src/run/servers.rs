@@ -360,7 +360,7 @@ fn describe(tables: &Dataset) -> String {
     format!("{schema} {count} x {rows} rows, seed {data_seed}, {charset}")
 }
 
-/// Returns whether a fill was refused before it touched tables, which are loadgen's.
+/// Returns whether a fill was refused before it touched tables, some of which are loadgen's.
 fn may_force(error: &Error) -> bool {
     error.hints().iter().any(|hint| hint == FILL_AGAIN)
 }

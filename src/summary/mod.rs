@@ -952,7 +952,8 @@ impl Summary {
     }
 
     /// Returns the seconds between two readings, the first at `first_s`, within the window. A server idles
-    /// before a window without warm-up, and after any window. Only a script's `thread_done` may work after it, with `--ops`.
+    /// before a window without warm-up, and after any window. Only a script's `thread_done` may
+    /// work then.
     pub(crate) fn covered_s(&self, first_s: f64) -> Option<f64> {
         let lead_s = if self.plan.warmup_s > 0.0 { -first_s } else { 0.0 };
         let covered_s = self.measured_s + lead_s;

@@ -95,8 +95,8 @@ struct Arguments<'a> {
     notes: Vec<String>,
     theirs: Vec<&'a str>,
     script: Option<ScriptCall>,
-    /// A word that may be a password: never shown.
-    hidden: Option<&'a str>,
+    /// Words that may be passwords: never shown.
+    hidden: Vec<&'a str>,
 }
 
 impl<'a> Arguments<'a> {
@@ -109,8 +109,9 @@ impl<'a> Arguments<'a> {
             let is_password = |word: &&str| {
                 word.starts_with("--") && !word.contains('=') && options::may_be_password(word)
             };
-            if self.theirs.last().is_some_and(is_password) {
-                self.hidden = Some(word);
+            let is_known = test_of(word).is_some() || BUILT_IN.contains(&word);
+            if !is_known && self.theirs.last().is_some_and(is_password) {
+                self.hidden.push(word);
             }
             let option = word.strip_prefix("--").map(split);
             let known = option.and_then(|(name, _)| options::find(name));
@@ -592,7 +593,7 @@ impl<'a> Arguments<'a> {
 
     /// Returns a word for display, masked if it may be a password.
     fn display_word(&self, word: &'a str) -> &'a str {
-        if self.hidden == Some(word) { "***" } else { word }
+        if self.hidden.contains(&word) { "***" } else { word }
     }
 }
 

@@ -180,7 +180,10 @@ pub(super) fn kill_when(mut child: Child, seen: impl Fn() -> bool) {
     let limit = Instant::now() + Duration::from_mins(10);
     while !seen() {
         let ended = child.try_wait().expect("it is ours");
-        assert!(ended.is_none() && Instant::now() < limit, "nothing was seen: {ended:?}");
+        if ended.is_some() || Instant::now() > limit {
+            let _ = child.kill();
+            panic!("nothing was seen: {ended:?}");
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
     let _ = child.kill();

@@ -494,6 +494,7 @@ fn a_password_is_in_no_answer_when_it_is_mistyped() {
         "oltp_insert run --MYSQL-PASSWORD hush",
         "oltp_insert run --mysql_pasword hush",
         "--mysql-password hush run",
+        "--mysql-password hush --mysql-pass run",
         "--mysql-password hush oltp_insert run",
         "oltp_insert --mysql-password hush run",
         "oltp_insert --mysql-password hush",
