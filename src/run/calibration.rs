@@ -42,7 +42,7 @@ pub(crate) fn run(
     let (_server, port) = start_canned(plan.clients_max())?;
     let started_at = jiff::Timestamp::now();
     let mut measured: Vec<CalibrationStep> = Vec::new();
-    for threads in threads.unwrap_or(&[1, count_cores()]) {
+    for threads in threads.unwrap_or(&[1, count_usable_cores()]) {
         // Fewer clients than threads were measured with fewer threads already.
         let is_measured = |clients: &u32| {
             let step = (*clients, *threads.min(clients));
@@ -107,7 +107,7 @@ async fn measure(
 fn describe_step(step: &Summary) -> CalibrationStep {
     let (client, engine_threads) = (&step.client, step.plan.engine_threads);
     let share = client.share.as_ref().expect("each sweep has one");
-    let at_most = f64::from(engine_threads.min(count_cores())) * 1e6;
+    let at_most = f64::from(engine_threads.min(count_usable_cores())) * 1e6;
     CalibrationStep {
         clients: step.plan.clients,
         engine_threads,
@@ -123,7 +123,7 @@ fn describe_step(step: &Summary) -> CalibrationStep {
     }
 }
 
-fn count_cores() -> u32 {
+fn count_usable_cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
 }
 

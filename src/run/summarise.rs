@@ -188,7 +188,7 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
     (Host { name, cores_usable: cores, facts }, hosts.iter().any(|host| host.same_host))
 }
 
-/// Counts the cores of the hosts: processes of one host have no more than it has.
+/// Counts the cores of the hosts. Ranks of one host have no more than the host, if one of them measured and knows it.
 fn count_cores(hosts: &[ClientHost]) -> u32 {
     let mut by_host = BTreeMap::<_, (u32, Option<u32>)>::new();
     for (at, host) in hosts.iter().enumerate() {

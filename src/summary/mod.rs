@@ -305,7 +305,7 @@ contract! {
         pub host: String,
         pub kernel: String,
         pub cpu: String,
-        /// Cores that this process may use.
+        /// Cores that this process may use; with hosts those of all, a host once.
         pub cores: u32,
         /// True if the server runs on this host.
         pub same_host: bool,
@@ -952,8 +952,8 @@ impl Summary {
     }
 
     /// Returns the seconds between two readings, the first at `first_s`, within the window. A server idles
-    /// before a window without warm-up, and after any window. Only a script's `thread_done` may
-    /// work then.
+    /// before a window without warm-up, and after any window. Then only a script's
+    /// `thread_done` works.
     pub(crate) fn covered_s(&self, first_s: f64) -> Option<f64> {
         let lead_s = if self.plan.warmup_s > 0.0 { -first_s } else { 0.0 };
         let covered_s = self.measured_s + lead_s;
