@@ -55,6 +55,8 @@ pub struct Error {
     message: String,
     hints: Vec<String>,
     may_pass: bool,
+    #[serde(skip_serializing)]
+    may_force: bool,
 }
 
 /// An error of another process, whose texts may have escapes.
@@ -72,7 +74,7 @@ impl From<Written> for Error {
         let hints = hints.iter().map(|hint| indented(hint)).collect();
         // Gates and signals decide here.
         let kind = if kind == Kind::Server { kind } else { Kind::Failed };
-        Error { kind, message: indented(&message), hints, may_pass }
+        Error { kind, message: indented(&message), hints, may_pass, may_force: false }
     }
 }
 
@@ -89,7 +91,8 @@ impl std::error::Error for Error {}
 impl Error {
     /// Makes an error; the message names the input that caused it.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Error { kind, message: indented(&message.into()), hints: Vec::new(), may_pass: false }
+        let message = indented(&message.into());
+        Error { kind, message, hints: Vec::new(), may_pass: false, may_force: false }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -143,6 +146,18 @@ impl Error {
 
     pub(crate) fn may_pass(&self) -> bool {
         self.may_pass
+    }
+
+    /// Marks a refusal of tables that loadgen made.
+    #[must_use]
+    pub(crate) fn allow_force(mut self) -> Self {
+        self.may_force = true;
+        self
+    }
+
+    /// Returns whether `--force` would drop what is in the way.
+    pub(crate) fn may_force(&self) -> bool {
+        self.may_force
     }
 
     pub fn kind(&self) -> Kind {

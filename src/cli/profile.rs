@@ -86,6 +86,11 @@ fn with_password(
     stop: &Stop,
 ) -> Result<Option<ConnectionArgs>> {
     let Some(args) = connection else { return Ok(None) };
+    // Else the tables would go to whatever listens at the default address.
+    if !args.name_server(&Env::real())? {
+        return Err(Error::usage("--no-defaults and --connect-timeout alone name no server")
+            .hint("--host, --socket or --url names one in place of the profile's"));
+    }
     unless_stopped(stop, move || args.with_password(&Env::real())).map(Some)
 }
 

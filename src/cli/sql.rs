@@ -35,7 +35,7 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
     let SqlArgs { file, queries, workload: mut args } = args;
     let workload = match &file {
         Some(path) => script_of_file(path, "--file ")?,
-        None => script("sql", queries.join(";\n").as_bytes(), "--query")?,
+        None => script("sql", join_queries(&queries).as_bytes(), "--query")?,
     };
     // Check loadgen's tables only if the SQL has {table}, or a flag asks for them.
     let knobs = &mut args.knobs;
@@ -54,4 +54,23 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
         say("Statements are sent as text: some create objects that others use.");
     }
     sweep(workload, args, None)
+}
+
+/// Joins statements, of which one may end with a comment: that lasts to the end of its line.
+fn join_queries(queries: &[String]) -> String {
+    queries.join("\n;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn query_is_a_statement_of_its_own_when_the_one_before_it_ends_with_a_comment() {
+        for first in ["SELECT 1 -- one", "SELECT 1 # one", "SELECT 1;", "SELECT 1"] {
+            let text = join_queries(&[first.to_owned(), "SELECT 2".to_owned()]);
+            let workload = script("sql", text.as_bytes(), "--query").expect(first);
+            assert_eq!(workload.transactions[0].statements.len(), 2, "{first}");
+        }
+    }
 }

@@ -392,9 +392,8 @@ impl ReportArgs {
         let latest = self.read.latest;
         let notes = self.read.notes();
         let source = self.read.source();
+        let (metric, also) = split_metrics(&self.metrics);
         let ReportArgs { layout, baseline, new, order, partial, strict, spread, .. } = self;
-        let mut metrics = self.metrics.into_iter();
-        let (metric, also) = (metrics.next().unwrap_or_default(), metrics.collect());
         let options = Options { notes, source, ..Options::default() };
         let options = Options { format, order, latest, strict, partial, terminal, ..options };
         Options { metric, also, layout, baseline, new, spread, ..options }
@@ -499,25 +498,31 @@ impl CompareArgs {
     fn question(&self, loaded: &Loaded, format: Format) -> Result<Question> {
         let runs = self.read.keep_asked(loaded);
         let (base, new) = report::base_and_new(runs, self.baseline.as_deref(), &self.new)?;
-        let (mut new, mut metrics) = (new.into_iter(), Vec::<Metric>::new());
-        for metric in &self.metrics {
-            if !metrics.contains(metric) {
-                metrics.push(*metric);
-            }
-        }
-        let mut metrics = metrics.into_iter();
+        let (mut new, (metric, also)) = (new.into_iter(), split_metrics(&self.metrics));
         let question = Question {
             base,
             new: new.next().expect("there is one at least"),
             others: new.collect(),
-            metric: metrics.next().unwrap_or_default(),
-            also: metrics.collect(),
+            metric,
+            also,
             ..Question::default()
         };
         let (floor, force, latest) = (self.floor, self.force, self.read.latest);
         let (source, notes) = (self.read.source(), self.read.notes());
         Ok(Question { floor, force, latest, format, source, notes, ..question })
     }
+}
+
+/// Returns the first metric and the others; two names of one number count once.
+fn split_metrics(given: &[Metric]) -> (Metric, Vec<Metric>) {
+    let mut metrics = Vec::<Metric>::new();
+    for metric in given {
+        if !metrics.contains(metric) {
+            metrics.push(*metric);
+        }
+    }
+    let mut metrics = metrics.into_iter();
+    (metrics.next().unwrap_or_default(), metrics.collect())
 }
 
 fn undecided(what: &str, cells: &[String], hint: &str) -> Result<()> {
@@ -674,6 +679,14 @@ mod tests {
         assert!(options.latest && options.partial && options.strict);
         let also: Vec<String> = options.also.iter().map(Metric::to_string).collect();
         assert_eq!(also, ["p50"]);
+    }
+
+    #[test]
+    fn report_has_a_metric_once_when_it_is_named_twice() {
+        let args = parse("a --metric p50,qps --metric median,qps").expect("metrics");
+        let options = args.options(Output::Csv);
+        let also: Vec<String> = options.also.iter().map(Metric::to_string).collect();
+        assert_eq!((options.metric.to_string().as_str(), also), ("p50", vec!["qps".to_owned()]));
     }
 
     #[test]

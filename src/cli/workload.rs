@@ -14,7 +14,7 @@ use crate::hosts::ClientHosts;
 use crate::mysql::ConnectionArgs;
 use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec};
 use crate::plan::units::parse_count;
-use crate::plan::value::{RowsOrAuto, Whole};
+use crate::plan::value::RowsOrAuto;
 use crate::plan::{ReadScript, defaults, value};
 use crate::run::measure::{self, MeasureRequest};
 use crate::run::scripts::read_beside;
@@ -311,21 +311,16 @@ pub(crate) struct LoadArgs {
 }
 
 pub(super) fn load(args: LoadArgs) -> Result<()> {
-    let mut knobs = args.knobs.clone();
-    match &knobs.dump {
-        Some(path) if path.as_os_str() == "-" => {
-            let servers = args.measure.sandbox.len();
-            let again = [(args.repeat > 1, "--repeat times"), (servers > 1, "for each --sandbox")];
-            if let Some((_, times)) = again.into_iter().find(|(is_given, _)| *is_given) {
-                let text = format!("--from-dump -: standard input comes once, not {times}");
-                return Err(Error::usage(text).hint("name a file"));
-            }
+    if args.knobs.dump.as_ref().is_some_and(|path| path.as_os_str() == "-") {
+        let servers = args.measure.sandbox.len();
+        let again = [(args.repeat > 1, "--repeat times"), (servers > 1, "for each --sandbox")];
+        if let Some((_, times)) = again.into_iter().find(|(is_given, _)| *is_given) {
+            let text = format!("--from-dump -: standard input comes once, not {times}");
+            return Err(Error::usage(text).hint("name a file"));
         }
-        Some(_) => {}
-        None => knobs.rows = knobs.rows.or(Some(Whole(defaults::ROWS))),
     }
+    let LoadArgs { knobs, repeat: repeats, force, yes, measure } = args;
     let spec = LoadSpec::try_from(knobs).map_err(Error::usage)?;
-    let LoadArgs { repeat: repeats, force, yes, measure, .. } = args;
     let (label, notes) = (measure.label.clone(), measure.notes.clone());
     let (job, gates, slo) = (Job::Load { spec: &spec, force }, Vec::new(), Vec::new());
     let request =

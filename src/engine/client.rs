@@ -2,6 +2,7 @@
 //! reconnects. Connections are opened before a step, and again where the policy has lost ones reopened, or after
 //! so many ops.
 
+use std::pin::pin;
 use std::rc::Rc;
 
 use super::connection::{Connection, pauses, reconnect};
@@ -36,7 +37,9 @@ pub(crate) async fn run(
         }
     };
     loop {
-        let error = match state.watch(thread.op_timeout(), client.work()).await {
+        // Pinned here: else each client keeps room for it twice.
+        let worked = state.watch(thread.op_timeout(), pin!(client.work())).await;
+        let error = match worked {
             Ok(Ok(NextStep::End)) => {
                 let Client { session, program, .. } = client;
                 return program.close(session, plan.rules.close_statements);
@@ -162,7 +165,8 @@ async fn reopen(
             reconnect(&thread.setup, &thread.inbox, program, state.client).await
         };
         // Boxed: else every client keeps room for a log-in while it works.
-        let failure = match state.watch(thread.op_timeout(), Box::pin(opening)).await {
+        let mut opening = Box::pin(opening);
+        let failure = match state.watch(thread.op_timeout(), opening.as_mut()).await {
             Ok(Ok(reopened)) => break reopened,
             Ok(Err(failure)) => failure,
             Err(_) => return None,
@@ -344,7 +348,7 @@ impl<'a> Client<'a> {
         state.ended_by_script.set(self.program.has_ended());
         if self.rules().at_end == AtEnd::Drain {
             // sysbench's time has what a script does at its end.
-            state.ended.set(Some(thread.now()));
+            thread.end_client(state);
         }
         let mut context = OpContext { thread, state, session: &mut self.session };
         self.program.finish(&mut context).await?;

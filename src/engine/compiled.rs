@@ -315,9 +315,6 @@ impl CompiledProgram {
             op.session.execute(self.handles.statements[handle], &self.values, want).await
         };
         self.done.statements += 1;
-        if job.timed_statements > 0 {
-            op.time_statement(index, sent);
-        }
         let answer = outcome.map_err(|failure| {
             op.drop_unsent_doubt();
             failed_request(op, failure, |session| {
@@ -328,6 +325,9 @@ impl CompiledProgram {
                 }
             })
         })?;
+        if job.timed_statements > 0 {
+            op.time_statement(index, sent);
+        }
         let known = statement.range.map_or(0, |range| range.rows(&self.values));
         op.doubt(None);
         if statement.keeps_values {

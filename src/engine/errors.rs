@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, plain};
 use crate::mysql::{Failure, Tried, class, hint, recurs};
 use crate::observe::{NAMES_MAX, Ns, seconds};
-use crate::plan::{OnError, units};
+use crate::plan::{OnError, Plan, units};
 use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
 use crate::terms::{ErrorClass, add};
 use crate::workload::Effect;
@@ -276,12 +276,14 @@ impl Failures {
     }
 }
 
-/// Makes the error of a step that one client's error ends. `built_in`: the workload is loadgen's own.
-pub(super) fn abort_error(client: u32, error: &OpError, policy: OnError, built_in: bool) -> Error {
+/// Makes the error of a step that one client's error ends.
+pub(super) fn abort_error(client: u32, error: &OpError, plan: &Plan) -> Error {
+    let policy = plan.policy.on_error;
     let hints: Vec<&str> = match error {
         OpError::Failure(Failure::Lost(loss), _) => vec![loss.hint(), RECONNECT],
-        OpError::Wrong(_) => vec![if built_in { OTHER_TABLES } else { OTHER_ROWS }],
+        OpError::Wrong(_) => vec![if plan.workload.built_in { OTHER_TABLES } else { OTHER_ROWS }],
         OpError::Script(..) => Vec::new(),
+        OpError::Timeout(_) if plan.script.is_some() => vec![OWN_CONNECTIONS],
         OpError::Timeout(_) | OpError::Unanswered | OpError::LeftOpen(_) => {
             vec!["--on-error reconnect drops the connection and goes on with another one"]
         }
@@ -306,6 +308,8 @@ const OTHER_TABLES: &str =
     "the tables are not what this workload needs; loadgen prepare makes them";
 const OTHER_ROWS: &str =
     "the tables do not hold what the workload's `expect` says: one of both must change";
+const OWN_CONNECTIONS: &str =
+    "a longer --op-timeout waits longer; no policy opens the connections of a script again";
 const RECONNECT: &str = "--on-error reconnect opens lost connections again and goes on";
 
 /// A shorter time without success is no outage, whatever failed in it.
@@ -568,6 +572,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    use crate::engine::job::tests::a_plan;
+    use crate::plan::{Policy, Script, StopAt};
+
     fn server(code: u16) -> OpError {
         OpError::from(Failure::Server {
             code,
@@ -614,6 +621,23 @@ mod tests {
         assert!(!names(OpError::Unanswered));
     }
 
+    fn plan_with(on_error: OnError) -> Plan {
+        let policy = Policy { on_error, ..Policy::default() };
+        Plan { policy, ..a_plan(0, 1, StopAt::Ops(1)) }
+    }
+
+    #[test]
+    fn no_policy_is_advised_when_an_event_of_a_script_is_given_up() {
+        let given_up = OpError::Timeout(Duration::from_secs(1));
+        let advises = |plan: &Plan| {
+            abort_error(1, &given_up, plan).hints().concat().contains("--on-error reconnect")
+        };
+        let plan = plan_with(OnError::Abort);
+        let script = Some(Arc::new(Script::of_text("")));
+        let of_script = Plan { script, ..plan.clone() };
+        assert_eq!([advises(&plan), advises(&of_script)], [true, false]);
+    }
+
     #[test]
     fn a_policy_is_advised_when_it_would_go_on_and_no_other() {
         struct Case {
@@ -639,7 +663,8 @@ mod tests {
                 sqlstate: "HY000".to_owned(),
                 message: "--read-only".to_owned(),
             };
-            let hints = abort_error(1, &OpError::from(error), policy, true).hints().join(" ");
+            let error = abort_error(1, &OpError::from(error), &plan_with(policy));
+            let hints = error.hints().join(" ");
             let named = [Continue, Reconnect]
                 .into_iter()
                 .find(|policy| hints.contains(&format!("--on-error {policy}")));
@@ -651,9 +676,9 @@ mod tests {
     #[test]
     fn a_wrong_answer_to_a_workload_of_ones_own_names_no_prepare() {
         let hints = |built_in| {
-            let error =
-                abort_error(1, &OpError::Wrong("0 rows".to_owned()), OnError::Abort, built_in);
-            error.hints().join(" ")
+            let mut plan = plan_with(OnError::Abort);
+            plan.workload.built_in = built_in;
+            abort_error(1, &OpError::Wrong("0 rows".to_owned()), &plan).hints().join(" ")
         };
         assert!(hints(true).contains("loadgen prepare"));
         assert!(!hints(false).is_empty() && !hints(false).contains("prepare"));

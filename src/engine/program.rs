@@ -110,8 +110,7 @@ impl Program {
     #[inline]
     pub(super) async fn operation(&mut self, op: &mut OpContext<'_>) -> Result<OpDone, OpError> {
         either!(self, compiled => compiled.operation(op).await, script => {
-            // Boxed: else every client keeps room for it.
-            Box::pin(script.operation(op)).await
+            script.operation(op).await
         })
     }
 

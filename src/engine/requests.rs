@@ -207,7 +207,12 @@ impl Drop for Asleep<'_> {
 
 impl Connections {
     /// Does a request to the server, or waits.
-    pub(crate) async fn perform(&mut self, server: &Server<'_>, request: Request) -> Reply {
+    pub(crate) async fn perform(
+        &mut self,
+        server: &Server<'_>,
+        request: Request,
+        arguments: &mut Vec<Argument>,
+    ) -> Reply {
         match request {
             Request::Connect => return Box::pin(self.connect(server)).await,
             Request::Query(at, sql) => {
@@ -221,7 +226,7 @@ impl Connections {
                 return self.answer(server, (at, gone), begun, sent).await;
             }
             Request::Prepare(at, sql) => return self.prepare(server, at, &sql).await,
-            Request::Execute(at, number, arguments) => {
+            Request::Execute(at, number) => {
                 return self.execute(server, (at, number), arguments).await;
             }
             Request::Close(at, number) => self.close(at, number).await,
@@ -328,7 +333,7 @@ impl Connections {
         &mut self,
         server: &Server<'_>,
         (at, number): (usize, usize),
-        arguments: Vec<Argument>,
+        arguments: &mut Vec<Argument>,
     ) -> Reply {
         let Connections { opened, statements, params, .. } = self;
         let known = statements.get(number).and_then(Option::as_ref).filter(|known| !known.lost);
@@ -350,7 +355,7 @@ impl Connections {
             self.seen.errors += 1;
             return refused(TOO_LARGE, "Got packet bigger than 'max_allowed_packet' bytes");
         }
-        drop(arguments);
+        arguments.clear();
         let (gone, begun) = (!session.is_usable(), server.now());
         let sent = if let Some(handle) = statement.handle {
             session.execute(handle, params, Want::Rows).await

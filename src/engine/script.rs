@@ -1,7 +1,7 @@
 //! The program of a client that runs a script: an operation is one call of `event`, with all that it asks.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -102,7 +102,8 @@ pub(crate) async fn drive(
             turn => return turn,
         };
         let pended;
-        (reply, pended) = with_wait(connections.perform(server, request)).await;
+        let arguments = &mut state.arguments;
+        (reply, pended) = with_wait(pin!(connections.perform(server, request, arguments))).await;
         *waited |= pended;
         at_once = if pended { 0 } else { at_once + 1 };
         if let Reply::Failed { text, .. } = &reply
@@ -123,9 +124,9 @@ pub(crate) async fn drive(
     }
 }
 
-/// Does something; says whether it had to wait.
-async fn with_wait<T>(work: impl Future<Output = T>) -> (T, bool) {
-    let (mut work, mut waited) = (pin!(work), false);
+/// Does something, which is not moved for it; says whether it had to wait.
+async fn with_wait<T>(mut work: Pin<&mut impl Future<Output = T>>) -> (T, bool) {
+    let mut waited = false;
     let done = poll_fn(|context| {
         let polled = work.as_mut().poll(context);
         waited |= polled.is_pending();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use super::alarm::Spun;
+use super::alarm::{NEVER, Spun};
 use super::pacing::StepWindow;
 use crate::observe::{Ns, Scheduled, ThreadClock, Times};
 use crate::stats;
@@ -23,6 +23,8 @@ pub(crate) struct SelfWatch {
     samples: Option<[ThreadSample; 2]>,
     delays: TurnDelays,
     probed: Scheduled,
+    /// The end of the thread's last client, where the window has nothing of what follows.
+    ended: Ns,
 }
 
 /// The watch of a thread over itself, which the groups of its clients share.
@@ -31,13 +33,25 @@ pub(crate) struct SharedWatch {
     pub spun: Rc<Spun>,
     /// Groups that have not ended.
     groups: Cell<usize>,
+    /// Clients of all groups that have not ended.
+    clients: Cell<usize>,
     is_shared: bool,
 }
 
 impl SharedWatch {
-    pub(super) fn new(groups: usize) -> SharedWatch {
+    pub(super) fn new(groups: usize, clients: usize) -> SharedWatch {
         let watch = RefCell::new(Some(SelfWatch::new()));
-        SharedWatch { watch, spun: Rc::default(), groups: Cell::new(groups), is_shared: groups > 1 }
+        let (is_shared, spun) = (groups > 1, Rc::default());
+        let [groups, clients] = [groups, clients].map(Cell::new);
+        SharedWatch { watch, spun, groups, clients, is_shared }
+    }
+
+    /// Ends a client: what a script does after the last one is no delay of any.
+    pub(super) fn end_client(&self, now: Ns) {
+        self.clients.set(self.clients.get() - 1);
+        if let Some(watch) = self.watch.borrow_mut().as_mut().filter(|_| self.clients.get() == 0) {
+            watch.ended = now;
+        }
     }
 
     pub(super) fn sample(&self, now: Ns, window: StepWindow) {
@@ -113,7 +127,7 @@ impl SelfWatch {
         // A kernel that keeps no account leaves all delays to the thread.
         let probed = clock.as_ref().and_then(ThreadClock::read).unwrap_or_default();
         let delays = [Times::new(), Times::new()];
-        SelfWatch { clock, samples: None, delays, probed }
+        SelfWatch { clock, samples: None, delays, probed, ended: NEVER }
     }
 
     /// Looks, from the window's start to its end; within the thread's runtime.
@@ -126,7 +140,7 @@ impl SelfWatch {
         let sample = ThreadSample { at: now, busy, scheduled, spun };
         // The last one is the first after the end: a thread that did not look for long at the end was busy or waited.
         let [_, last] = self.samples.get_or_insert([sample; 2]);
-        if last.at <= window.end {
+        if last.at <= window.end.min(self.ended) {
             *last = sample;
         }
     }
@@ -138,10 +152,10 @@ impl SelfWatch {
         let since = probed.since(&self.probed);
         self.probed = probed;
         while due <= now {
-            if (window.start..window.end).contains(&due) {
-                let [delay, own] = &mut self.delays;
-                delay.record(now - due);
-                own.record(own_delay(now - due, since, parked));
+            if (window.start..window.end.min(self.ended)).contains(&due) {
+                let (late, [delay, own]) = (now.min(self.ended) - due, &mut self.delays);
+                delay.record(late);
+                own.record(own_delay(late, since, parked));
             }
             due = due.saturating_add(EVERY);
         }
@@ -223,11 +237,26 @@ mod tests {
     fn instants_after_the_measured_clients_end_count_only_where_no_group_is_beside() {
         let window = StepWindow { start: 0, end: Ns::MAX, early: false, last: 5 * EVERY };
         let counted = |groups| {
-            let shared = SharedWatch::new(groups);
+            let shared = SharedWatch::new(groups, 1);
             shared.turn(EVERY, 10 * EVERY, window, false);
             shared.watch.take().map(|watch| watch.delays[0].count())
         };
         assert_eq!([counted(1), counted(2)], [Some(10), Some(4)]);
+    }
+
+    #[test]
+    fn time_after_the_last_client_of_the_thread_is_no_delay() {
+        let counted = |ends: &[Ns]| {
+            let shared = SharedWatch::new(1, 2);
+            for end in ends {
+                shared.end_client(*end);
+            }
+            shared.turn(EVERY, 10 * EVERY, window(0, Ns::MAX), false);
+            let delay = shared.watch.take().map(|watch| watch.delays[0].distribution());
+            delay.map(|delay| (delay.count, delay.max_us))
+        };
+        assert_eq!(counted(&[3 * EVERY]), Some((10, Some(92_700.0))));
+        assert_eq!(counted(&[3 * EVERY, 5 * EVERY]), Some((4, Some(41_200.0))));
     }
 
     #[test]

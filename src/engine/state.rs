@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -246,9 +246,14 @@ impl ThreadState {
     }
 
     pub(crate) fn sample(&self, now: Ns) {
-        let window = self.window.get();
-        let end = window.end.min(self.find_end().unwrap_or(NEVER));
-        self.watch.sample(now, StepWindow { end, ..window });
+        self.watch.sample(now, self.window.get());
+    }
+
+    /// Ends the part of a client that the window has.
+    pub(crate) fn end_client(&self, client: &ClientState) {
+        let now = self.now();
+        client.ended.set(Some(now));
+        self.watch.end_client(now);
     }
 
     /// Abandons ops that are in flight for too long, and after the window's end connections that are not open.
@@ -405,18 +410,17 @@ impl ClientState {
         }
     }
 
-    /// Works until the work ends or is given up after `limit`. What is given up is dropped
+    /// Works until the work ends or is given up after `limit`. The caller drops what is given up
     /// where it waits: what it borrowed, such as a session, must not be used again.
     ///
     /// No timer an op: the engine thread looks at the instants of all ops in flight every tick.
     pub(crate) async fn watch<T>(
         &self,
         limit: Duration,
-        work: impl Future<Output = T>,
+        mut work: Pin<&mut impl Future<Output = T>>,
     ) -> Result<T, OpError> {
         // A task has one waker for life.
         self.waker.replace(Some(poll_fn(|context| Poll::Ready(context.waker().clone())).await));
-        let mut work = pin!(work);
         poll_fn(|context| {
             if self.given_up.get() && self.given_up.replace(false) {
                 return Poll::Ready(Err(OpError::Timeout(limit)));
@@ -429,6 +433,8 @@ impl ClientState {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(1);
@@ -439,7 +445,8 @@ mod tests {
             .build_local(tokio::runtime::LocalOptions::default());
         let watching = Rc::clone(&client);
         runtime.expect("a runtime").block_on(async move {
-            let ended = tokio::task::spawn_local(async move { watching.watch(LIMIT, work).await });
+            let ended =
+                tokio::task::spawn_local(async move { watching.watch(LIMIT, pin!(work)).await });
             tokio::task::yield_now().await;
             client.give_up();
             ended.await.expect("it ends")

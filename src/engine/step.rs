@@ -514,10 +514,9 @@ impl<'a> Running<'a> {
                     self.tell_end(&EndReason::Client(action, Failure::lost("")));
                 }
                 let setup = Arc::clone(&self.groups[at].setup);
-                let (policy, built_in) = (setup.job.plan.policy, setup.job.plan.workload.built_in);
                 let number = setup.job.first_client.saturating_add(client);
                 let is_login = error.is_of_login();
-                let mut error = abort_error(number, &error, policy.on_error, built_in);
+                let mut error = abort_error(number, &error, &setup.job.plan);
                 if is_login {
                     let address = &setup.link_of(client).target.address;
                     error = error.context(format!("logging in again at {address}"));

@@ -13,6 +13,7 @@ use crate::canned::{
     Action, Answer, At, Auth, Canned, Counts, Fault, Listen, Row, Script, Service,
 };
 use crate::mysql::{ConnectOptions, Failure};
+use crate::observe::Times;
 use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, StopAt};
 use crate::progress::Progress;
 use crate::stop::Stop;
@@ -274,8 +275,9 @@ fn op_that_waits_for_a_log_in_has_that_time_in_its_response_time() {
 
 #[test]
 fn error_says_so_when_the_client_has_no_port_left() {
+    let plan = plan_of("point-select", 1, SECOND);
     let blames_ports = |lost: Failure| {
-        let hints = abort_error(0, &OpError::from(lost), OnError::Abort, true).hints().concat();
+        let hints = abort_error(0, &OpError::from(lost), &plan).hints().concat();
         hints.contains("TIME_WAIT")
     };
     let from = |number: i32| {
@@ -380,6 +382,16 @@ fn failed_transaction_is_left_open_when_errors_do_not_roll_back() {
         (2, 1),
         "BEGIN and ROLLBACK, or BEGIN"
     );
+}
+
+#[test]
+fn statement_has_a_time_when_the_server_answered_it_well() {
+    let timeout = Action::error(1205, "HY000", "Lock wait timeout exceeded");
+    let fault = Fault::new(At::EachStatement(1), timeout).only("SET c=");
+    let script = Script { faults: vec![fault], ..Script::default() };
+    let ran = measure(&plan_of("write-only", 1, StopAt::Ops(1)), script);
+    let times = ran.step().counted.timeline.window.by_statement.iter().map(Times::count);
+    assert_eq!((times.collect::<Vec<u64>>(), ran.errors()), (vec![1, 0, 0, 0], 1));
 }
 
 #[test]

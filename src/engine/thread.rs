@@ -57,7 +57,8 @@ async fn step(groups: &[GroupShare], index: usize) -> Result<()> {
         return Ok(());
     };
     let origin = setup.opening + Duration::from_nanos(start);
-    let watch = Rc::new(SharedWatch::new(groups.len()));
+    let clients = groups.iter().map(|group| group.clients.len()).sum();
+    let watch = Rc::new(SharedWatch::new(groups.len(), clients));
     let state = |group: &GroupShare| {
         let shared = (inbox.clone(), &watch);
         ThreadState::new(&group.setup, shared, index, origin, &group.clients).map(Rc::new)

@@ -72,6 +72,8 @@ pub(super) struct Hello {
     /// Hash of the executable, where the revision does not tell what it was built from.
     pub executable: Option<String>,
     pub boot_id: Option<String>,
+    /// Its network namespace, among those of one boot: a container may have its own interfaces.
+    pub net: Option<String>,
     /// Engine threads that it takes by itself.
     pub threads: u32,
     /// It runs scripts.

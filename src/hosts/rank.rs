@@ -89,12 +89,14 @@ pub(super) fn serve(
 
 fn hello() -> Hello {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let net = fs::read_link("/proc/self/ns/net").ok();
     Hello {
         protocol: PROTOCOL,
         program: engine::program(),
         executable: executable(),
         host: host::facts(Path::new(ROOT)),
         boot_id: boot_id.map(|id| id.trim().to_owned()),
+        net: net.map(|namespace| namespace.display().to_string()),
         threads: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
         lua: cfg!(feature = "lua"),
     }

@@ -1,5 +1,6 @@
 //! The measuring process's side: it leads the ranks through steps, and enters their parts in the results.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ use crate::observe::{ClientUse, Cost, Ns};
 use crate::plan::{Plan, Spread, Step, limits};
 use crate::progress::Progress;
 use crate::stop::{Stop, locked, or_stop};
-use crate::summary::{ClientHost, Server};
+use crate::summary::Server;
 use crate::terms::{counted, joined};
 
 /// The least lead of a start.
@@ -298,9 +299,13 @@ impl Ranks {
         &self,
         run: &mut MeasuredStep,
         dealt: &Dealt<'_>,
-        edges: Vec<Option<Box<Edges>>>,
+        mut edges: Vec<Option<Box<Edges>>>,
         clocks: &[Result<Offset>],
     ) {
+        let boots: Vec<Option<&str>> =
+            self.all.iter().map(|rank| rank.hello.boot_id.as_deref()).collect();
+        leave_out_ranks(&mut edges, &boots, run.counted.measured_s);
+        let mut read = BTreeSet::new();
         for (at, edges) in edges.into_iter().enumerate() {
             let after = clocks.get(at).and_then(|clock| clock.as_ref().ok());
             let clocks = (&dealt.offsets[at], after);
@@ -308,31 +313,44 @@ impl Ranks {
             let mut host = self.all[at].describe(part, clocks, edges.as_deref());
             // Its CPU is that of all groups.
             host.us_per_op.take_if(|_| !dealt.plan.groups.is_empty());
-            let own = edges.as_ref().and_then(|edges| edges.client.traffic);
-            let traffic = traffic_beside(&run.hosts, &host, own);
             run.hosts.push(host);
             if let Some(mut edges) = edges {
-                edges.client.traffic = traffic;
+                let interfaces = boots[at].map(|boot| (boot, self.all[at].hello.net.as_deref()));
+                let own = edges.client.traffic;
+                edges.client.traffic = traffic_beside(&mut read, interfaces, own);
                 add_use(run, &edges);
             }
         }
     }
 }
 
-/// Returns whether both have the traffic of the same interfaces. A container has its own, and a name of its own.
-fn share_traffic(one: &ClientHost, other: &ClientHost) -> bool {
-    let is_known = one.boot_id.is_some() && one.net_rx_bytes.is_some();
-    is_known && (&one.boot_id, &one.host) == (&other.boot_id, &other.host)
+/// Leaves the CPU of the other ranks of a host out of what others used of it; `boots` are those of the ranks.
+fn leave_out_ranks(edges: &mut [Option<Box<Edges>>], boots: &[Option<&str>], measured_s: f64) {
+    let cpu_s = |edges: &Edges| edges.client.cost.cpu().as_secs_f64();
+    let used: Vec<f64> = edges.iter().map(|edges| edges.as_deref().map_or(0.0, cpu_s)).collect();
+    for (at, edges) in edges.iter_mut().enumerate() {
+        let Some(edges) = edges else { continue };
+        let beside = (0..boots.len()).filter(|other| *other != at && boots[*other] == boots[at]);
+        let beside_s: f64 = beside.map(|other| used[other]).sum();
+        let all_s = f64::from(edges.share.host_cores.unwrap_or(0)) * measured_s;
+        if boots[at].is_some() && beside_s > 0.0 && all_s > 0.0 {
+            let others = edges.client.others.map(|others| (others - beside_s / all_s).max(0.0));
+            (edges.client.others, edges.share.other_load) = (others, others);
+        }
+    }
 }
 
-/// Returns the traffic of a host that no other rank has counted.
-fn traffic_beside(
-    counted: &[ClientHost],
-    host: &ClientHost,
+/// The boot of a rank's host, and its network namespace: ranks with the same read the same traffic.
+type Interfaces<'a> = (&'a str, Option<&'a str>);
+
+/// Returns the traffic of a rank that no other one has counted.
+fn traffic_beside<'a>(
+    read: &mut BTreeSet<Interfaces<'a>>,
+    interfaces: Option<Interfaces<'a>>,
     own: Option<[u64; 2]>,
 ) -> Option<[u64; 2]> {
-    let is_counted = counted.iter().any(|other| share_traffic(other, host));
-    if is_counted { Some([0; 2]) } else { own }
+    let known = interfaces.filter(|_| own.is_some());
+    if known.is_some_and(|of| !read.insert(of)) { Some([0; 2]) } else { own }
 }
 
 /// Passes on when a step starts, and its window.
@@ -402,6 +420,7 @@ impl Drop for Ranks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::Share;
 
     #[test]
     fn threads_are_dealt_in_turn_while_a_rank_has_some() {
@@ -412,23 +431,47 @@ mod tests {
     }
 
     #[test]
-    fn traffic_of_a_host_is_counted_once_when_it_has_several_ranks() {
-        let host = |boot_id: &str, name: &str, net_rx_bytes| ClientHost {
-            boot_id: Some(boot_id.to_owned()),
-            host: name.to_owned(),
-            net_rx_bytes,
-            ..ClientHost::default()
+    fn traffic_is_counted_once_when_ranks_share_their_interfaces() {
+        let mut read = BTreeSet::new();
+        let mut beside = |boot: Option<&'static str>, net, own| {
+            traffic_beside(&mut read, boot.map(|boot| (boot, Some(net))), own)
         };
-        let own = host("a", "n1", Some(7));
-        assert!(share_traffic(&own, &own));
-        let others = [("b", "n1", Some(7)), ("a", "pod-1", Some(7)), ("a", "n1", None)];
-        for other in others.map(|(boot_id, name, bytes)| host(boot_id, name, bytes)) {
-            assert!(!share_traffic(&other, &own), "{other:?}");
-        }
-        let beside = |counted: &[ClientHost]| traffic_beside(counted, &own, Some([7, 9]));
-        assert_eq!([beside(&[]), beside(std::slice::from_ref(&own))], [Some([7, 9]), Some([0; 2])]);
-        let unknown = ClientHost { boot_id: None, ..own.clone() };
-        assert!(!share_traffic(&unknown, &unknown));
+        let (own, none) = (Some([7, 9]), Some([0; 2]));
+        assert_eq!(beside(Some("a"), "net:[1]", None), None);
+        assert_eq!(beside(Some("a"), "net:[1]", own), own, "the one before did not know it");
+        assert_eq!(beside(Some("a"), "net:[1]", own), none);
+        // A container, whatever its name, and another host.
+        assert_eq!(beside(Some("a"), "net:[2]", own), own);
+        assert_eq!(beside(Some("b"), "net:[1]", own), own);
+        assert_eq!([(); 2].map(|()| beside(None, "net:[1]", own)), [own; 2]);
+    }
+
+    #[test]
+    fn rank_is_none_of_the_others_of_a_rank_on_its_host() {
+        let edges = |cpu_s| {
+            let client = ClientUse {
+                cost: Cost { user: Duration::from_secs(cpu_s), sys: Duration::ZERO },
+                traffic: None,
+                busy: None,
+                others: Some(0.5),
+                steal: None,
+                server_s: None,
+                throttled_s: None,
+            };
+            let (host_cores, other_load) = (Some(4), client.others);
+            let share = Share { host_cores, other_load, ..Share::default() };
+            let (max_rss_bytes, state, ops, paused, late) = (0, None, 0, 0, 0);
+            Some(Box::new(Edges { client, max_rss_bytes, share, state, ops, paused, late }))
+        };
+        let mut all = [edges(16), None, edges(4), edges(2), edges(2), edges(2)];
+        let boots = [Some("a"), Some("a"), Some("a"), Some("b"), None, None];
+        leave_out_ranks(&mut all, &boots, 10.0);
+        let told = all.iter().flatten().map(|edges| {
+            let both = [edges.client.others, edges.share.other_load];
+            both.map(|part| format!("{:.2}", part.expect("it was known")))
+        });
+        let told: Vec<[String; 2]> = told.collect();
+        assert_eq!(told, ["0.40", "0.10", "0.50", "0.50", "0.50"].map(|part| [part, part]));
     }
 
     #[test]

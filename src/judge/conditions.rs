@@ -420,7 +420,7 @@ fn seconds(s: f64) -> String {
 }
 
 fn cores(count: u32, cpu: &str) -> String {
-    format!("{count} cores of {cpu}")
+    format!("{} of {cpu}", terms::counted(count, "core"))
 }
 
 /// Words how often each statement is run; old summaries do not have it.

@@ -77,6 +77,14 @@ mod tests {
     }
 
     #[test]
+    fn one_core_is_no_plural() {
+        let mut step = Summary::sound();
+        step.client.cores = 1;
+        let client = conditions(&step).into_iter().find(|(name, ..)| name == "client CPU");
+        assert_eq!(client.expect("it is one").1, "1 core of Some CPU @ 2.60GHz");
+    }
+
+    #[test]
     fn a_load_is_judged_by_its_size_alone() {
         let mut summary = Summary::sound();
         (summary.server.data_bytes, summary.server.buffer_pool_bytes) = (Some(1), Some(64 << 30));

@@ -129,7 +129,8 @@ fn near_ceiling(step: &Summary, share: &Share) -> Option<Found> {
 fn held(step: &Summary, share: &Share) -> Option<Found> {
     let part = share.throttled_s.map(|s| s / step.measured_s);
     let part = part.filter(|part| part.is_finite() && *part > THROTTLED)?;
-    Some((ClientBound, finding!(Throttled, part)))
+    // The time of several cores may be longer than the window.
+    Some((ClientBound, finding!(Throttled, part.min(1.0))))
 }
 
 /// Looks at a server's host that is not this one, where that could be looked at.

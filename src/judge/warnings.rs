@@ -24,6 +24,10 @@ const NAMED_MAX: usize = 240;
 /// Variables whose change shows another server, such as the replica that took over.
 const ANOTHER: &str =
     "version version_comment server_uuid server_uid hostname port datadir pid_file socket";
+/// The default of innodb_redo_log_capacity, bytes.
+const REDO_USUAL: u64 = 100 << 20;
+/// The size of all redo log files by default, bytes, where that variable is.
+const REDO_FILES_USUAL: u64 = 96 << 20;
 
 pub(super) fn warnings(
     step: &Summary,
@@ -213,8 +217,12 @@ fn debt(server: &Server, levels: &Levels) -> Option<Finding> {
 
 fn log_bytes(server: &Server) -> Option<u64> {
     let files = number(server, "innodb_log_files_in_group").unwrap_or(1);
-    let in_files = || number::<u64>(server, "innodb_log_file_size")?.checked_mul(files);
-    number(server, "innodb_redo_log_capacity").or_else(in_files)
+    let in_files = number::<u64>(server, "innodb_log_file_size");
+    let in_files = in_files.and_then(|size| size.checked_mul(files));
+    // A server that was given files alone has their size, and leaves the capacity's variable at its default.
+    let given_files = in_files.filter(|bytes| *bytes != REDO_FILES_USUAL);
+    let capacity = number::<u64>(server, "innodb_redo_log_capacity");
+    capacity.filter(|bytes| *bytes != REDO_USUAL || given_files.is_none()).or(in_files)
 }
 
 /// Looks for a redo log that limited the writes. Its default differs by a factor of ten from version to version.
@@ -234,6 +242,9 @@ fn number<T: FromStr>(server: &Server, name: &str) -> Option<T> {
 
 fn server(step: &Summary) -> [Option<Finding>; 3] {
     let on = |name: &str| matches!(step.variable(name), Some("ON" | "1"));
+    // NONE outweighs the other places.
+    let places = step.variable("log_output").unwrap_or_default();
+    let is_nowhere = places.split(',').any(|place| place == "NONE");
     let every = number(&step.server, "long_query_time") == Some(0.0);
     // They cost more than some differences that are measured.
     let logs = [
@@ -246,7 +257,7 @@ fn server(step: &Summary) -> [Option<Finding>; 3] {
     let message = |text: &String| text.chars().take(QUOTED_MAX).collect::<String>();
     let restarted_s = step.server.status.as_ref().and_then(|status| status.restarted_s);
     [
-        joined(logs, " and ").map(|logs| finding!(Instrumented, logs)),
+        joined(logs, " and ").filter(|_| !is_nowhere).map(|logs| finding!(Instrumented, logs)),
         wrong().next().map(|first| finding!(WrongAnswers, count, message(&first.message))),
         restarted_s.map(|at_s| finding!(Restarted, at_s.max(0.0))),
     ]
@@ -304,8 +315,10 @@ fn nothing_completed(
     group: Option<&str>,
 ) -> Option<Finding> {
     let (issued, given_up) = (latency.service.count, totals.abandoned);
+    // Those given up may also be of the warm-up, or never issued.
+    let unanswered = latency.abandoned.unwrap_or(given_up);
     let became = [
-        (issued.saturating_sub(given_up), "ended after it"),
+        (issued.saturating_sub(unanswered), "ended after it"),
         (latency.failed.count, "failed"),
         (latency.in_doubt.unwrap_or(totals.in_doubt), "stayed in doubt"),
         (given_up, "got no answer"),

@@ -77,6 +77,8 @@ fn check(job: &Dataset) -> Result<()> {
     job.charset.as_ref().map_or(Ok(()), |charset| refuse_binary(job.schema, charset, "--charset"))
 }
 
+const DATABASE_CHARSET: &str = "the database's character set";
+
 /// Refuses the character set whose CHAR is BINARY: no text would be read as it was written.
 fn refuse_binary(schema: Schema, charset: &str, named_by: &str) -> Result<()> {
     if schema != Schema::Sbtest || !charset.eq_ignore_ascii_case("binary") {
@@ -92,7 +94,7 @@ fn check_database(charset: &str, steps: &Steps, job: &Dataset) -> Result<()> {
     if job.charset.is_some() || !steps.values().any(makes) {
         return Ok(());
     }
-    let refused = refuse_binary(job.schema, charset, "the database's character set");
+    let refused = refuse_binary(job.schema, charset, DATABASE_CHARSET);
     refused.map_err(|error| error.hint("--charset names another for these tables"))
 }
 
@@ -278,7 +280,7 @@ impl Refused {
                  another --database"
             ));
         }
-        Err(if self.ours { error.hint(force) } else { error })
+        Err(if self.ours { error.hint(force).allow_force() } else { error })
     }
 }
 
@@ -582,9 +584,12 @@ mod table_tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains("sbtest9"), "outside --tables: {text}");
+        assert!(error.may_force());
 
         let many: Vec<(u32, Option<Mark>)> = (1..=7).map(|number| (number, None)).collect();
-        let foreign = decide(&found(&many), &job).expect_err("refused").render();
+        let foreign = decide(&found(&many), &job).expect_err("refused");
+        assert!(!foreign.may_force());
+        let foreign = foreign.render();
         assert!(!foreign.contains("--force"), "it would not help: {foreign}");
         assert!(foreign.contains("sbtest5, 2"), "{foreign}");
     }

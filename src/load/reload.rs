@@ -18,13 +18,13 @@ use memchr::memmem;
 use mysql_async::OptsBuilder;
 use tokio::sync::mpsc;
 
-use super::Refused;
 use super::connect::{
     AGAIN as COMPLETED, Doing, control, drop_table, explain, lock_connection, set_up_session,
 };
 use super::dump::{DumpPart, LeftOut, StatementInfo, refuse_charset, split_as_written, unquoted};
 use super::fill::{Throughput, extended, lines, load_data, ready_mark, short, short_rate};
 use super::source::{Dump, Item, LOOK, Statements, beside};
+use super::{DATABASE_CHARSET, Refused, refuse_binary};
 use crate::engine::{Counted, per_s};
 use crate::error::{Error, Result};
 use crate::mysql::{
@@ -105,6 +105,11 @@ async fn connect(
                OR Variable_name LIKE 'collation_%'";
     let mut character_sets = pairs(&mut session, sql).await.doing("reading variables")?;
     character_sets.remove("character_sets_dir");
+    if is_generated {
+        let charset = character_sets.get("character_set_database").map_or("", String::as_str);
+        let refused = refuse_binary(Schema::Sbtest, charset, DATABASE_CHARSET);
+        refused.map_err(|error| error.hint("ALTER DATABASE names another for new tables"))?;
+    }
     Ok((control, session, packet, character_sets))
 }
 
@@ -354,7 +359,8 @@ impl Reload {
 async fn check(spec: &LoadSpec, control: &mut Session) -> Result<usize> {
     let packet = number(control, "SELECT @@max_allowed_packet").await.doing("reading variables")?;
     match (&spec.source, spec.insert) {
-        (LoadSource::Generated { .. }, InsertMode::Extended { bytes }) if bytes > packet => {
+        // Servers refuse a packet of that length, too.
+        (LoadSource::Generated { .. }, InsertMode::Extended { bytes }) if bytes >= packet => {
             let wanted = units::count(bytes);
             return Err(Error::server(format!(
                 "--insert-bytes {wanted}: the server's max_allowed_packet is {packet}"
@@ -425,9 +431,9 @@ const BATCH: usize = 64 << 10;
 /// Upper limit on batches that are ready.
 const AHEAD: usize = 2;
 
-/// Returns the longest statement of a packet: one byte precedes it.
+/// Returns the longest statement: one byte precedes it, and a server takes what is shorter than its limit.
 fn limit(packet: usize) -> usize {
-    packet.saturating_sub(1)
+    packet.saturating_sub(2)
 }
 
 /// Removes the session's modes in which the server would split the file differently. A dump sets its own.
@@ -717,4 +723,45 @@ async fn comment(control: &mut Session, table: &str) -> Result<Option<String>> {
 async fn set_comment(control: &mut Session, table: &str, comment: &str) -> Result<()> {
     let sql = format!("ALTER TABLE {} COMMENT = {}", quoted(table), quoted_text(comment));
     control.execute(&sql).await.doing(&format!("marking {table}")).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canned::{Answer, Canned, Listen, Script};
+    use crate::error::Kind;
+    use crate::mysql::ConnectOptions;
+    use crate::stop::Stop;
+
+    /// Opens a load of generated rows into a database of this character set.
+    fn refusal(charset: &str, insert: InsertMode) -> Option<Kind> {
+        let variable = [Some("character_set_database"), Some(charset)];
+        let answers = vec![
+            Answer::value("@@max_allowed_packet", "bytes", "1048576"),
+            Answer::rows("SHOW SESSION VARIABLES", &["Variable_name", "Value"], &[&variable]),
+        ];
+        let server = Canned::start(Script { answers, ..Script::default() }, Listen::Port(0));
+        let server = server.expect("a free port");
+        let target = ConnectOptions::canned(server.port());
+        let link = ServerLink::to(target, &Stop::default()).expect("options");
+        let source = LoadSource::Generated { rows: 1, data_seed: 1 };
+        let spec = LoadSpec { tables: 1, source, insert, charset: None };
+        let mut quiet = Progress::new(true, None);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let opened = Reload::open(&link, &spec, false, &mut quiet);
+        runtime.expect("a runtime").block_on(async { opened.await.err().map(|e| e.kind()) })
+    }
+
+    #[test]
+    fn generated_rows_are_refused_when_new_tables_are_binary() {
+        let refused = ["binary", "latin1"].map(|charset| refusal(charset, InsertMode::Single));
+        assert_eq!(refused, [Some(Kind::Usage), None]);
+    }
+
+    #[test]
+    fn statement_stays_shorter_than_the_packet_that_a_server_refuses() {
+        let of = |bytes| refusal("latin1", InsertMode::Extended { bytes });
+        assert_eq!([of(1 << 20), of((1 << 20) - 1)], [Some(Kind::Server), None]);
+        assert_eq!(1 + limit(1 << 20), (1 << 20) - 1);
+    }
 }

@@ -173,14 +173,20 @@ impl Results<'_> {
         text.map(|text| String::from_utf8_lossy(text).into_owned())
     }
 
-    /// Returns the values of a statement (the list at `list`), of their kinds (a letter each, the text at `kinds`).
-    pub(super) fn arguments(&self, kinds: c_int, list: c_int) -> Option<Vec<Argument>> {
+    /// Reads the values of a statement (the list at `list`), of their kinds (a letter each, the text at `kinds`).
+    pub(super) fn read_arguments(
+        &self,
+        (kinds, list): (c_int, c_int),
+        arguments: &mut Vec<Argument>,
+    ) -> Option<()> {
         let kinds = self.bytes(kinds)?;
         let has_list = self.has_kind(list, ffi::LUA_TTABLE);
         let read = |(at, kind): (c_int, &u8)| {
             if has_list { self.item(list, at, *kind == b'i') } else { Argument::Null }
         };
-        Some((1..).zip(kinds).map(read).collect())
+        arguments.clear();
+        arguments.extend((1..).zip(kinds).map(read));
+        Some(())
     }
 
     /// Reads an item of a list; `is_int`: its parameter is a whole number.

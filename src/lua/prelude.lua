@@ -29,6 +29,7 @@ local zipfian = c("zipfian", "uint32_t (*)(uint32_t, uint32_t)")
 local unique = c("unique", "uint32_t (*)(void)")
 local uniform_double = c("uniform_double", "double (*)(void)")
 local uniform_uint64 = c("uniform_uint64", "uint64_t (*)(void)")
+local fill = c("pattern", "void (*)(const char *, uint32_t, uint8_t *)")
 
 local byte, sub, gsub, format = string.byte, string.sub, string.gsub, string.format
 local concat, floor = table.concat, math.floor
@@ -59,15 +60,7 @@ end
 local function draw_pattern(pattern)
   local n = #pattern
   make_room(n)
-  for i = 1, n do
-    local b = byte(pattern, i)
-    if b == 35 then
-      b = uniform(48, 57)
-    elseif b == 64 then
-      b = uniform(97, 122)
-    end
-    buffer[i - 1] = b
-  end
+  fill(pattern, n, buffer)
   return n
 end
 
@@ -163,18 +156,25 @@ local function result(con, columns, rows)
 end
 
 -- The host's numbers of connections and statements that nobody has any more are given back with the next request
--- that makes one: the collector cannot yield.
-local number_of = ffi.typeof("struct { double id; }")
+-- that makes one: the collector cannot yield. The handle of a connection has its number alone.
+local handle_of = ffi.typeof("struct { double id, connection; }")
+local NO_CONNECTION = -1
 
-local function collected(list, connection)
-  return function(handle) list[#list + 1] = { handle.id, connection } end
+local function make_driver(env)
+  local dropped = {}
+  local function collect(handle) dropped[#dropped + 1] = handle end
+  return setmetatable({ env = env, dropped = dropped, collect = collect }, Driver)
 end
 
 local function give_back(driver)
   local list = driver.dropped
   while #list > 0 do
-    local item = table.remove(list)
-    if item[2] then request(CLOSE, item[2], item[1]) else request(FORGET, item[1]) end
+    local handle = table.remove(list)
+    if handle.connection == NO_CONNECTION then
+      request(FORGET, handle.id)
+    else
+      request(CLOSE, handle.connection, handle.id)
+    end
   end
 end
 
@@ -199,7 +199,7 @@ local function connect(driver)
   end
   local con = setmetatable({ id = id, env = driver.env, driver = driver, error = ERROR.NONE, sql_errno = 0, serial = 0 },
     Connection)
-  con.handle = ffi.gc(number_of(id), collected(driver.dropped))
+  con.handle = ffi.gc(handle_of(id, NO_CONNECTION), driver.collect)
   con.rs = setmetatable({ con = con, nfields = 0, nrows = 0 }, Result)
   return con
 end
@@ -232,7 +232,7 @@ function Connection:query(sql) return query(self, sql, 3) end
 
 function Connection:query_row(sql)
   local rs = query(self, sql, 4)
-  if rs == nil then return nil end
+  if rs == nil or rs.nrows == 0 then return nil end
   local row = rs:fetch_row()
   if not row then return nil end
   return unpack(row, 1, rs.nfields)
@@ -244,6 +244,8 @@ function Connection:check_error(rs, sql)
   raise(self, sql, 3)
 end
 
+local NO_PARAMS = {}
+
 -- Prepares a statement; nil where that fails.
 local function prepare(con, sql)
   give_back(con.driver)
@@ -254,8 +256,8 @@ local function prepare(con, sql)
     host.fatal(format('MySQL error: %d "%s"', errno, message))
     return nil
   end
-  local handle = ffi.gc(number_of(id), collected(con.driver.dropped, con.id))
-  return setmetatable({ id = id, handle = handle, connection = con, sql = sql, params = {}, values = {}, kinds = "" },
+  local handle = ffi.gc(handle_of(id, con.id), con.driver.collect)
+  return setmetatable({ id = id, handle = handle, connection = con, sql = sql, params = NO_PARAMS, kinds = "" },
     Statement)
 end
 
@@ -336,7 +338,8 @@ local KIND = {
 function Statement:bind_create(type, max_len)
   local kind = KIND[type]
   if not kind then error("Unsupported argument type: " .. tostring(type), 2) end
-  return setmetatable({ type = type, max_len = max_len, kind = kind, is_null = true }, Param)
+  -- As in sysbench, it is not NULL before it is set.
+  return setmetatable({ type = type, max_len = max_len, kind = kind, value = kind == "s" and "" or 0 }, Param)
 end
 
 function Statement:bind_param(...)
@@ -348,19 +351,23 @@ function Statement:bind_param(...)
     kinds[i] = params[i].kind
   end
   self.params, self.kinds = params, concat(kinds)
+  return 0
 end
 
--- Executes a statement with its values; numbers of columns and rows, or nil where that fails.
+-- The values of the statement that is being executed: the host reads them before another client runs.
+local values = {}
+
+-- Executes a statement with these values; numbers of columns and rows, or nil where that fails.
 local function execute(stmt)
   local con = stmt.connection
   -- Without the call of request: this and NEXT are what most events consist of.
-  local columns, rows, a, b, listed = yield(HOST, EXECUTE, con.id, stmt.id, stmt.kinds, stmt.values)
+  local columns, rows, a, b, listed = yield(HOST, EXECUTE, con.id, stmt.id, stmt.kinds, values)
   if not columns then note_error(con, "mysql_stmt_execute()", stmt.sql, rows, a, b, listed) end
   return columns, rows
 end
 
 function Statement:execute()
-  local con, params, values = self.connection, self.params, self.values
+  local con, params = self.connection, self.params
   if is_closed(con) then return nil end
   for i = 1, #params do values[i] = params[i].value end
   local columns, rows = execute(self)
@@ -403,9 +410,15 @@ end
 
 function Param:set_rand_str(pattern) self:set(random_string(pattern)) end
 
+-- Says in sysbench's words why there is no row; under loadgen's own flags nothing is said.
+local function no_row(why)
+  if not settings.native then host.alert(format("attempt to fetch row from an %s result set", why)) end
+end
+
 function Result:fetch_row()
   if self == nil or is_closed(self.con) then return nil end
-  if self.serial ~= self.con.serial then return nil end
+  if self.serial ~= self.con.serial then return no_row("invalid") end
+  if self.nrows == 0 then return no_row("empty") end
   local more, row = request(FETCH, self.con.id)
   if more == nil then error(row, 2) end
   if not more then return nil end
@@ -429,12 +442,16 @@ local Histogram = {}
 Histogram.__index = Histogram
 
 local function new_histogram(size, min, max)
-  return setmetatable({ size = size, min = min, max = max, base = math.log(min),
-    width = (math.log(max) - math.log(min)) / (size - 1), counts = {} }, Histogram)
+  size = floor(check_number(size, "new", 3))
+  if size < 1 then error("bad argument: a histogram has one bucket at least", 2) end
+  local base = math.log(min)
+  return setmetatable({ size = size, base = base, scale = (size - 1) / (math.log(max) - base), counts = {} }, Histogram)
 end
 
 function Histogram:update(value)
-  local i = floor((math.log(math.min(math.max(value, self.min), self.max)) - self.base) / self.width + 0.5)
+  local i = floor((math.log(value) - self.base) * self.scale + 0.5)
+  -- As in sysbench, what has no logarithm counts in the first bucket.
+  i = i > 0 and i < math.huge and math.min(i, self.size - 1) or 0
   self.counts[i] = (self.counts[i] or 0) + 1
 end
 
@@ -447,7 +464,8 @@ function Histogram:print()
     local count = self.counts[i]
     if count then
       local bar = string.rep("*", floor(40 * count / most + 0.5))
-      host.write(format("%12.3f |%-40s %d\n", math.exp(self.base + self.width * i), bar, count))
+      local value = math.exp(self.base + (i > 0 and i / self.scale or 0))
+      host.write(format("%12.3f |%-40s %d\n", value, bar, count))
     end
   end
 end
@@ -722,70 +740,70 @@ local function find(env, name)
   return found, nil, tried .. host.advice
 end
 
--- Makes the loaders of a client: those of modules in C are left out.
-local function make_loaders(env)
-  return {
-    function(name)
-      return env.package.preload[name] or "\n\tno field package.preload['" .. name .. "']"
-    end,
-    function(name)
-      local path, text, tried = find(env, name)
-      if not path then return tried end
-      local chunk, message = load_file(env, path, text)
-      if chunk then return chunk end
-      error(format("error loading module '%s' from file '%s':\n\t%s", name, path, message), 0)
-    end,
-  }
+-- The loaders of a client begin with these two; there are none for modules in C. What clients call finds their
+-- environment by getfenv(0): a closure for each client would take memory.
+local function find_preloaded(name)
+  return getfenv(0).package.preload[name] or "\n\tno field package.preload['" .. name .. "']"
+end
+
+local function load_found(name)
+  local env = getfenv(0)
+  local path, text, tried = find(env, name)
+  if not path then return tried end
+  local chunk, message = load_file(env, path, text)
+  if chunk then return chunk end
+  error(format("error loading module '%s' from file '%s':\n\t%s", name, path, message), 0)
 end
 
 -- Stands for a module that is being loaded.
 local LOADING = {}
 
-local function make_require(env)
-  local function load_module(name)
-    local tried = {}
-    for _, loader in ipairs(env.package.loaders) do
-      local chunk = loader(name)
-      if type(chunk) == "function" then return chunk(name) end
-      if type(chunk) == "string" then tried[#tried + 1] = chunk end
-    end
-    error(format("module '%s' not found:%s", name, concat(tried)), 4)
+local function load_module(env, name)
+  local tried = {}
+  for _, loader in ipairs(env.package.loaders) do
+    local chunk = loader(name)
+    if type(chunk) == "function" then return chunk(name) end
+    if type(chunk) == "string" then tried[#tried + 1] = chunk end
   end
-  return function(name)
-    check_text(name, "require", 3)
-    local loaded = env.package.loaded
-    if loaded[name] == LOADING then error("loop or previous error loading module '" .. name .. "'", 2) end
-    if loaded[name] then return loaded[name] end
-    loaded[name] = LOADING
-    local ok, value = pcall(load_module, name)
-    if loaded[name] == LOADING then loaded[name] = nil end
-    if not ok then
-      loaded[name] = nil
-      error(value, 0)
-    end
-    if value ~= nil then loaded[name] = value end
-    if loaded[name] == nil then loaded[name] = true end
-    return loaded[name]
-  end
+  error(format("module '%s' not found:%s", name, concat(tried)), 4)
 end
 
--- Makes `module` of Lua 5.1, whose tables are a client's own.
-local function make_module(env)
-  return function(name, ...)
-    local made = env.package.loaded[name]
-    if type(made) ~= "table" or made == LOADING then
-      made = env
-      for part in name:gmatch("[^.]+") do
-        made[part] = rawget(made, part) or {}
-        made = made[part]
-      end
-      env.package.loaded[name] = made
-    end
-    if made._NAME == nil then made._M, made._NAME, made._PACKAGE = made, name, name:match("^(.*%.)[^.]*$") or "" end
-    setfenv(2, made)
-    for i = 1, select("#", ...) do select(i, ...)(made) end
+local function require_module(name)
+  check_text(name, "require", 3)
+  local env = getfenv(0)
+  local loaded = env.package.loaded
+  if loaded[name] == LOADING then error("loop or previous error loading module '" .. name .. "'", 2) end
+  if loaded[name] then return loaded[name] end
+  loaded[name] = LOADING
+  local ok, value = pcall(load_module, env, name)
+  if loaded[name] == LOADING then loaded[name] = nil end
+  if not ok then
+    loaded[name] = nil
+    error(value, 0)
   end
+  if value ~= nil then loaded[name] = value end
+  if loaded[name] == nil then loaded[name] = true end
+  return loaded[name]
 end
+
+-- Stands for `module` of Lua 5.1: its tables are a client's own.
+local function begin_module(name, ...)
+  local env = getfenv(0)
+  local made = env.package.loaded[name]
+  if type(made) ~= "table" or made == LOADING then
+    made = env
+    for part in name:gmatch("[^.]+") do
+      made[part] = rawget(made, part) or {}
+      made = made[part]
+    end
+    env.package.loaded[name] = made
+  end
+  if made._NAME == nil then made._M, made._NAME, made._PACKAGE = made, name, name:match("^(.*%.)[^.]*$") or "" end
+  setfenv(2, made)
+  for i = 1, select("#", ...) do select(i, ...)(made) end
+end
+
+local function see_all(made) setmetatable(made, { __index = getfenv(0) }) end
 
 local LIBRARIES = { "string", "table", "math", "debug", "jit", "bit" }
 local loaded_at_first = { ffi = proxy, os = os_proxy, coroutine = co, ["jit.opt"] = package.loaded["jit.opt"] }
@@ -813,7 +831,15 @@ local function transaction(name)
 end
 
 local base = setmetatable({
-  ffi = proxy, coroutine = co, os = os_proxy, print = print_line,
+  ffi = proxy, coroutine = co, os = os_proxy, print = print_line, require = require_module, module = begin_module,
+  dofile = function(path)
+    check_text(path, "dofile", 3)
+    return run_file(getfenv(0), path)
+  end,
+  loadfile = function(path)
+    check_text(path, "loadfile", 3)
+    return load_file(getfenv(0), path)
+  end,
   sb_rand = take_texts(default), sb_rand_uniform = take_texts(uniform), sb_rand_gaussian = take_texts(gaussian),
   sb_rand_special = take_texts(special), sb_rand_str = random_string,
   sb_rnd = function() return tonumber(uniform_uint64() % 4294967296ULL) end,
@@ -845,25 +871,28 @@ local function set_options(env)
   end
 end
 
--- Makes what finds the driver of a name, or that of the command line: there is one. It returns nil where it cannot be.
-local function make_driver(env)
-  local driver = setmetatable({ env = env, dropped = {} }, Driver)
-  local asked
-  return function(name)
-    if not asked then host.driver() end
-    asked = true
-    name = name or settings.opt.db_driver
-    local fault = name ~= nil and name ~= "" and name ~= "mysql" and format("invalid database driver name: '%s'", name)
-    fault = fault or settings.fault
-    if not fault then return driver end
-    host.fatal(fault)
-  end
+-- The key of an environment's driver, in its table sysbench.
+local DRIVER = {}
+local asked
+
+local function own_driver() return getfenv(0).sysbench[DRIVER] end
+
+-- Finds the driver of a name, or that of the command line: there is one. Returns nil where it cannot be.
+local function find_driver(name)
+  if not asked then host.driver() end
+  asked = true
+  name = name or settings.opt.db_driver
+  local fault = name ~= nil and name ~= "" and name ~= "mysql" and format("invalid database driver name: '%s'", name)
+  fault = fault or settings.fault
+  if not fault then return own_driver() end
+  host.fatal(fault)
 end
 
 -- The interface of 0.5: functions over one connection, which the first of them opens. Statements and bulk inserts go
 -- on after errors that are not listed.
 
 local OldResult = {}
+local OLD_RESULT = setmetatable({}, OldResult)
 
 local function check_old(value, class, name)
   if getmetatable(value) ~= class then error(format("bad argument #1 to '%s'", name), 3) end
@@ -891,88 +920,90 @@ local function take_values(stmt)
     elseif value ~= nil then
       value = tostring(value)
     end
-    stmt.values[i] = value
+    values[i] = value
   end
 end
 
-local function add_old_interface(env, find_driver)
-  local con
-  local function open()
-    local driver = find_driver() or error("DB initialization failed", 3)
-    env.db_driver = driver:name()
-    con = con or connect(driver) or error("Failed to connect to the database", 3)
-  end
-  local function check_connection()
-    if not con then error("Uninitialized database connection", 3) end
-  end
-  local function begin_again()
-    if con.error == ERROR.IGNORABLE then error({ errcode = RESTART_EVENT }) end
-  end
-  local db = {}
-  function db.connect() open() end
-  function db.disconnect()
-    if con then con:disconnect() end
-    con = nil
-  end
-  function db.query(sql)
-    check_text(sql, "db_query", 3)
-    open()
-    local columns, rows = send(con, sql)
-    if not columns then
-      begin_again()
-      error("db_query() failed", 2)
-    end
-    result(con, columns, rows)
-  end
-  function db.bulk_insert_init(sql)
-    check_text(sql, "db_bulk_insert_init", 3)
-    open()
-    con:bulk_insert_init(sql)
-  end
-  function db.bulk_insert_next(row)
-    check_connection()
-    check_text(row, "db_bulk_insert_next", 3)
-    if not add_row(con, row) then error("db_bulk_insert_next() failed", 2) end
-  end
-  function db.bulk_insert_done()
-    check_connection()
-    if con.bulk then flush(con) end
-    con.bulk = nil
-  end
-  function db.prepare(sql)
-    check_text(sql, "db_prepare", 3)
-    open()
-    return prepare(con, sql) or error("db_prepare() failed", 2)
-  end
-  function db.bind_param(stmt, params)
-    check_old(stmt, Statement, "db_bind_param")
-    stmt.kinds, stmt.source = kinds_of(params), params
-  end
-  -- sysbench gives no values to the table, either.
-  function db.bind_result(stmt, results)
-    check_old(stmt, Statement, "db_bind_result")
-    kinds_of(results)
-  end
-  function db.execute(stmt)
-    check_connection()
-    check_old(stmt, Statement, "db_execute")
-    take_values(stmt)
-    local columns, rows = execute(stmt)
-    if columns then result(con, columns, rows) else begin_again() end
-    return setmetatable({}, OldResult)
-  end
-  function db.store_results(rs) check_old(rs, OldResult, "db_store_results") end
-  function db.free_results(rs) check_old(rs, OldResult, "db_free_results") end
-  function db.close(stmt)
-    check_old(stmt, Statement, "db_close")
-    stmt:close()
-  end
-  for name, f in pairs(db) do env["db_" .. name] = f end
-  db.DB_ERROR_NONE, db.DB_ERROR_RESTART_TRANSACTION, db.DB_ERROR_FAILED = 0, 1, 2
-  env.DB_ERROR_NONE, env.DB_ERROR_RESTART_TRANSACTION, env.DB_ERROR_FAILED = 0, 1, 2
-  env.sysbench.db = db
-  env.test, env.mysql_table_engine, env.myisam_max_rows = settings.path, "innodb", 1000000
+-- Returns the connection, which is open or is opened now.
+local function open()
+  local driver = find_driver() or error("DB initialization failed", 3)
+  getfenv(0).db_driver = driver:name()
+  driver.con = driver.con or connect(driver) or error("Failed to connect to the database", 3)
+  return driver.con
 end
+
+local function opened()
+  return own_driver().con or error("Uninitialized database connection", 3)
+end
+
+local function begin_again(con)
+  if con.error == ERROR.IGNORABLE then error({ errcode = RESTART_EVENT }) end
+end
+
+local db = {}
+function db.connect() open() end
+function db.disconnect()
+  local driver = own_driver()
+  if driver.con then driver.con:disconnect() end
+  driver.con = nil
+end
+function db.query(sql)
+  check_text(sql, "db_query", 3)
+  local con = open()
+  local columns, rows = send(con, sql)
+  if not columns then
+    begin_again(con)
+    error("db_query() failed", 2)
+  end
+  result(con, columns, rows)
+end
+function db.bulk_insert_init(sql)
+  check_text(sql, "db_bulk_insert_init", 3)
+  local con = open()
+  con:bulk_insert_init(sql)
+end
+function db.bulk_insert_next(row)
+  local con = opened()
+  check_text(row, "db_bulk_insert_next", 3)
+  if not add_row(con, row) then error("db_bulk_insert_next() failed", 2) end
+end
+function db.bulk_insert_done()
+  local con = opened()
+  if con.bulk then flush(con) end
+  con.bulk = nil
+end
+function db.prepare(sql)
+  check_text(sql, "db_prepare", 3)
+  local con = open()
+  return prepare(con, sql) or error("db_prepare() failed", 2)
+end
+function db.bind_param(stmt, params)
+  check_old(stmt, Statement, "db_bind_param")
+  stmt.kinds, stmt.source = kinds_of(params), params
+end
+-- sysbench gives no values to the table, either.
+function db.bind_result(stmt, results)
+  check_old(stmt, Statement, "db_bind_result")
+  kinds_of(results)
+end
+function db.execute(stmt)
+  local con = opened()
+  check_old(stmt, Statement, "db_execute")
+  take_values(stmt)
+  local columns, rows = execute(stmt)
+  if columns then result(con, columns, rows) else begin_again(con) end
+  return OLD_RESULT
+end
+function db.store_results(rs) check_old(rs, OldResult, "db_store_results") end
+function db.free_results(rs) check_old(rs, OldResult, "db_free_results") end
+function db.close(stmt)
+  check_old(stmt, Statement, "db_close")
+  stmt:close()
+end
+for name, f in pairs(db) do base["db_" .. name] = f end
+db.DB_ERROR_NONE, db.DB_ERROR_RESTART_TRANSACTION, db.DB_ERROR_FAILED = 0, 1, 2
+base.DB_ERROR_NONE, base.DB_ERROR_RESTART_TRANSACTION, base.DB_ERROR_FAILED = 0, 1, 2
+base.test, base.mysql_table_engine, base.myisam_max_rows = settings.path, "innodb", 1000000
 
 local function message_of(message)
   return type(message) == "string" and message or type(message) == "table" and message.sql_errmsg
@@ -999,52 +1030,49 @@ end
 -- A script may replace it, or wrap it.
 function base.thread_run(tid) return thread_run(getfenv(0), tid) end
 
-local function new_state(tid)
-  local env = {}
-  env._G = env
-  env.thread_id = tid
-  local find_driver = make_driver(env)
-  local sql = { type = TYPE, error = ERROR }
-  function sql.driver(name)
+-- The parts of a client's tables that are the same for all. What a script changes is in tables of its own.
+local SQL = {
+  type = TYPE, error = ERROR,
+  driver = function(name)
     return find_driver(name) or error("failed to initialize the DB driver", 2)
-  end
-  local argv = {}
-  for i, word in ipairs(settings.argv) do argv[i - 1] = word end
-  local cmdline = setmetatable({ argv = argv, command = settings.command, script_path = settings.path,
-    PARALLEL_COMMAND = true }, { __index = ARG })
-  function cmdline.print_test_options() print_options(env) end
-  function cmdline.command_defined(name) return command(env, name) ~= nil end
-  function cmdline.command_parallel(name) return own_command(env, name) == true end
-  function cmdline.call_command(name)
-    local own = command(env, name)
+  end,
+}
+local CMDLINE = {
+  argv = {}, command = settings.command, script_path = settings.path, PARALLEL_COMMAND = true,
+  print_test_options = function() print_options(getfenv(0)) end,
+  command_defined = function(name) return command(getfenv(0), name) ~= nil end,
+  command_parallel = function(name) return own_command(getfenv(0), name) == true end,
+  call_command = function(name)
+    local own = command(getfenv(0), name)
     return own ~= nil and own[1]() ~= false
-  end
-  env.sysbench = {
-    tid = tid, version = "1.0.20", version_string = "sysbench 1.0.20", error = { NONE = 0, RESTART_EVENT = RESTART_EVENT },
-    hooks = {}, cmdline = cmdline, rand = rand, sql = sql, histogram = { new = new_histogram },
-    report_csv = report_csv, report_json = report_json, report_default = report_default,
-  }
+  end,
+}
+for i, word in ipairs(settings.argv) do CMDLINE.argv[i - 1] = word end
+for name, number in pairs(ARG) do CMDLINE[name] = number end
+local SYSBENCH = {
+  version = "1.0.20", version_string = "sysbench 1.0.20", error = { NONE = 0, RESTART_EVENT = RESTART_EVENT },
+  db = db, report_csv = report_csv, report_json = report_json, report_default = report_default,
+}
+local OF_SQL, OF_CMDLINE, OF_SYSBENCH = { __index = SQL }, { __index = CMDLINE }, { __index = SYSBENCH }
+local OF_RAND, OF_HISTOGRAM = { __index = rand }, { __index = { new = new_histogram } }
+local OF_PRELOAD, OF_LOADED = { __index = package.preload }, { __index = loaded_at_first }
+
+local function new_state(tid)
+  local env = { thread_id = tid }
+  env._G = env
+  env.sysbench = setmetatable({
+    tid = tid, hooks = {}, cmdline = setmetatable({}, OF_CMDLINE), rand = setmetatable({}, OF_RAND),
+    sql = setmetatable({}, OF_SQL), histogram = setmetatable({}, OF_HISTOGRAM), [DRIVER] = make_driver(env),
+  }, OF_SYSBENCH)
   -- loadgen's own, which sysbench does not have.
   env.loadgen = { transaction = transaction }
-  add_old_interface(env, find_driver)
   env.io = make_io()
   env.package = {
-    path = settings.package_path, cpath = package.cpath, config = package.config, loaders = make_loaders(env),
-    preload = setmetatable({}, { __index = package.preload }),
-    seeall = function(made) setmetatable(made, { __index = env }) end,
+    path = settings.package_path, cpath = package.cpath, config = package.config,
+    loaders = { find_preloaded, load_found }, preload = setmetatable({}, OF_PRELOAD), seeall = see_all,
   }
-  env.package.loaded = setmetatable({ _G = env, io = env.io, package = env.package, sysbench = env.sysbench },
-    { __index = loaded_at_first })
-  env.require = make_require(env)
-  env.module = make_module(env)
-  env.dofile = function(path)
-    check_text(path, "dofile", 3)
-    return run_file(env, path)
-  end
-  env.loadfile = function(path)
-    check_text(path, "loadfile", 3)
-    return load_file(env, path)
-  end
+  local loaded = { _G = env, io = env.io, package = env.package, sysbench = env.sysbench }
+  env.package.loaded = setmetatable(loaded, OF_LOADED)
   return setmetatable(env, { __index = base })
 end
 

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
+use std::slice;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -156,6 +157,24 @@ extern "C" fn uniform_uint64() -> u64 {
     draw(Draws::bits)
 }
 
+/// Draws the bytes of a pattern: `#` becomes a digit, `@` a small letter, others stay.
+extern "C" fn draw_pattern(pattern: *const u8, length: u32, drawn: *mut u8) {
+    #[expect(unsafe_code, reason = "the prelude gives a text of this length, and room for it")]
+    let (pattern, drawn) = unsafe {
+        let length = length as usize;
+        (slice::from_raw_parts(pattern, length), slice::from_raw_parts_mut(drawn, length))
+    };
+    draw(|stream| {
+        for (byte, drawn) in pattern.iter().zip(drawn) {
+            *drawn = match byte {
+                b'#' => stream.uniform(b'0'.into(), b'9'.into()) as u8,
+                b'@' => stream.uniform(b'a'.into(), b'z'.into()) as u8,
+                other => *other,
+            };
+        }
+    });
+}
+
 /// Takes the numbers of `unique` in turn with other processes, from now on: `place` of so many.
 pub(crate) fn share_unique((place, of): (u32, u32)) {
     static SHARED: Once = Once::new();
@@ -181,7 +200,7 @@ extern "C" fn unique() -> u32 {
 }
 
 /// The C functions by the names that the prelude knows.
-pub(super) fn functions() -> [(&'static str, *mut c_void); 9] {
+pub(super) fn functions() -> [(&'static str, *mut c_void); 10] {
     let drawn = |function: extern "C" fn(u32, u32) -> u32| function as *const () as *mut c_void;
     [
         ("uniform", drawn(uniform)),
@@ -193,6 +212,7 @@ pub(super) fn functions() -> [(&'static str, *mut c_void); 9] {
         ("unique", unique as *const () as *mut c_void),
         ("uniform_double", uniform_double as *const () as *mut c_void),
         ("uniform_uint64", uniform_uint64 as *const () as *mut c_void),
+        ("pattern", draw_pattern as *const () as *mut c_void),
     ]
 }
 

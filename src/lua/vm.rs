@@ -49,7 +49,8 @@ pub(crate) enum Request {
     Connect,
     Query(usize, Vec<u8>),
     Prepare(usize, Vec<u8>),
-    Execute(usize, usize, Vec<Argument>),
+    /// With the state's arguments.
+    Execute(usize, usize),
     Close(usize, usize),
     Fetch(usize),
     /// The rows that are left are not wanted.
@@ -173,6 +174,8 @@ pub(crate) struct State {
     stream: usize,
     /// The number of the name that the script gave its event.
     pub transaction: Option<u32>,
+    /// The values of the statement to execute: a list of its own, so that no event makes one.
+    pub arguments: Vec<Argument>,
 }
 
 /// An error that is none of a script's own.
@@ -231,7 +234,8 @@ impl Vm {
         let stream = random::begin(self.0.script.random, seed);
         let env: Table = self.entry("new_state")?.call(tid)?;
         self.0.envs.raw_set(stream, env)?;
-        Ok(State { vm: self.clone(), coroutine: None, stream, transaction: None })
+        let (vm, arguments) = (self.clone(), Vec::new());
+        Ok(State { vm, coroutine: None, stream, transaction: None, arguments })
     }
 
     fn entry(&self, name: &str) -> mlua::Result<Function> {
@@ -275,7 +279,9 @@ impl State {
         };
         let pushed = push_reply(&self.vm.0.lua, coroutine, reply);
         let (turn, goes_on) = match pushed.and_then(|()| coroutine.resume()) {
-            Ok((stop, results)) => (read_turn(stop, &results), stop == Stop::Yielded),
+            Ok((stop, results)) => {
+                (read_turn(stop, &results, &mut self.arguments), stop == Stop::Yielded)
+            }
             Err(error) => (Turn::Failed(explain(error.to_string())), false),
         };
         self.transaction = transaction::selected();
@@ -430,11 +436,12 @@ fn push_reply(lua: &Lua, coroutine: &mut Coroutine, reply: Reply) -> mlua::Resul
     coroutine.push_values(values)
 }
 
-fn read_turn(stop: Stop, results: &Results<'_>) -> Turn {
+fn read_turn(stop: Stop, results: &Results<'_>, arguments: &mut Vec<Argument>) -> Turn {
     match stop {
         Stop::Yielded => {
             let outside = || "coroutine.yield outside a coroutine of the script".to_owned();
-            read_request(results).map_or_else(|| Turn::Failed(outside()), Turn::Request)
+            let request = read_request(results, arguments);
+            request.map_or_else(|| Turn::Failed(outside()), Turn::Request)
         }
         Stop::Ended if results.switch(1) == Some(true) => {
             Turn::Done(results.switch(2) != Some(false))
@@ -447,7 +454,7 @@ fn read_turn(stop: Stop, results: &Results<'_>) -> Turn {
 }
 
 /// Reads a request: a marker, its kind, and its arguments; None if it is none of the prelude's.
-fn read_request(results: &Results<'_>) -> Option<Request> {
+fn read_request(results: &Results<'_>, arguments: &mut Vec<Argument>) -> Option<Request> {
     if results.address(1)? != marker().0 {
         return None;
     }
@@ -459,7 +466,10 @@ fn read_request(results: &Results<'_>) -> Option<Request> {
         1 => Request::Connect,
         2 => Request::Query(index(a)?, results.text(b)?),
         3 => Request::Prepare(index(a)?, results.text(b)?),
-        4 => Request::Execute(index(a)?, index(b)?, results.arguments(c, d)?),
+        4 => {
+            results.read_arguments((c, d), arguments)?;
+            Request::Execute(index(a)?, index(b)?)
+        }
         5 => Request::Close(index(a)?, index(b)?),
         6 => Request::Fetch(index(a)?),
         7 => Request::Disconnect(index(a)?),
@@ -719,14 +729,14 @@ mod tests {
             local p = {}
             for i, kind in ipairs({ T.INT, T.BIGINT, T.DOUBLE, T.CHAR, T.INT }) do p[i] = st:bind_create(kind, 9) end
             st:bind_param(unpack(p))
-            p[1]:set(-1.5) p[2]:set(9007199254740993LL) p[3]:set(0.5) p[4]:set('a\\0b')
+            p[1]:set(-1.5) p[2]:set(9007199254740993LL) p[3]:set(0.5) p[4]:set('a\\0b') p[5]:set(nil)
             coroutine.wrap(function() table.sort({ 1 }) st:execute() end)()";
         let mut state = begun(&vm_of(text));
         let mut turn = state.resume(Reply::Nothing);
         while let Turn::Request(Request::Connect | Request::Prepare(..)) = turn {
             turn = state.resume(Reply::Number(0));
         }
-        let Turn::Request(Request::Execute(0, 0, arguments)) = turn else { panic!("{turn:?}") };
+        let Turn::Request(Request::Execute(0, 0)) = turn else { panic!("{turn:?}") };
         let wanted = [
             Argument::Int(-1),
             Argument::Int(9_007_199_254_740_993),
@@ -734,9 +744,106 @@ mod tests {
             Argument::Text(b"a\0b".to_vec()),
             Argument::Null,
         ];
-        assert_eq!(arguments, wanted);
+        assert_eq!(state.arguments, wanted);
         let turn = state.resume(Reply::Answer { columns: 0, rows: 0 });
         assert!(matches!(turn, Turn::Done(true)), "{turn:?}");
+    }
+
+    #[test]
+    fn parameter_has_the_value_of_sysbenchs_when_none_was_set() {
+        let text = "local T = sysbench.sql.type
+            local st = sysbench.sql.driver():connect():prepare('?')
+            assert(st:bind_param(st:bind_create(T.INT), st:bind_create(T.DOUBLE), st:bind_create(T.CHAR, 9)) == 0)
+            st:execute()";
+        let mut state = begun(&vm_of(text));
+        let mut turn = state.resume(Reply::Nothing);
+        while let Turn::Request(Request::Connect | Request::Prepare(..)) = turn {
+            turn = state.resume(Reply::Number(0));
+        }
+        let Turn::Request(Request::Execute(0, 0)) = turn else { panic!("{turn:?}") };
+        let wanted = [Argument::Int(0), Argument::Double(0.0), Argument::Text(Vec::new())];
+        assert_eq!(state.arguments, wanted);
+    }
+
+    #[test]
+    fn value_has_a_bucket_when_a_histogram_has_one_or_no_width() {
+        let text = "for _, h in ipairs({
+                sysbench.histogram.new(1, 1, 10), sysbench.histogram.new(10, 5, 5), sysbench.histogram.new(10, 0, 10),
+            }) do
+                for _, value in ipairs({ 0, 5, 7, -1, 1 / 0 }) do h:update(value) end
+                assert(next(h.counts) == 0 and next(h.counts, 0) == nil and h.counts[0] == 5)
+                h:print()
+            end
+            assert(not pcall(sysbench.histogram.new, 0, 1, 10))";
+        let turn = run(&vm(Script { is_native: true, ..Script::of_text(text) }));
+        assert!(matches!(turn, Turn::Done(true)), "{turn:?}");
+    }
+
+    /// Runs a text with one answer of this many rows to each query; returns the words of the lines that it tells.
+    fn told(text: &str, rows: u64) -> Vec<String> {
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let lines = Rc::clone(&told);
+        let take = move |line| {
+            if let ScriptLine::Fatal(words) | ScriptLine::Alert(words) = line {
+                lines.borrow_mut().push(words);
+            }
+        };
+        let script = Arc::new(Script::of_text(text));
+        let mut state = begun(&Vm::new(&script, 1, Box::new(take)).expect("a VM"));
+        let mut turn = state.resume(Reply::Nothing);
+        while let Turn::Request(request) = turn {
+            turn = state.resume(match request {
+                Request::Connect => Reply::Number(0),
+                Request::Query(..) => Reply::Answer { columns: 1, rows },
+                Request::Fetch(_) => Reply::Row(vec![None]),
+                _ => Reply::Nothing,
+            });
+        }
+        assert!(matches!(turn, Turn::Done(true)), "{turn:?}");
+        told.take()
+    }
+
+    #[test]
+    fn missing_row_has_the_line_of_sysbenchs_when_it_is_fetched() {
+        let fetch = "local con = sysbench.sql.driver():connect()
+            local rs = con:query('SELECT 1') rs:fetch_row()";
+        assert_eq!(told(fetch, 0), ["attempt to fetch row from an empty result set"]);
+        assert_eq!(told(fetch, 1), Vec::<String>::new());
+        let freed = format!("{fetch} rs:free() assert(rs:fetch_row() == nil)");
+        assert_eq!(told(&freed, 1), ["attempt to fetch row from an invalid result set"]);
+        let row = "assert(sysbench.sql.driver():connect():query_row('SELECT 1') == nil)";
+        assert_eq!(told(row, 0), Vec::<String>::new());
+    }
+
+    #[test]
+    fn function_of_the_api_that_a_script_wraps_is_wrapped_once_for_each_client() {
+        let vm = vm_of(
+            "local draw = sysbench.rand.uniform
+            function sysbench.rand.uniform(a, b) return draw(a, b) + 1 end
+            assert(sysbench.rand.uniform(5, 5) == 6)",
+        );
+        for _ in 0..2 {
+            let turn = run(&vm);
+            assert!(matches!(turn, Turn::Done(true)), "{turn:?}");
+        }
+    }
+
+    #[test]
+    fn connection_of_the_old_functions_is_a_clients_own() {
+        let vm = vm_of("function event() db_query('SELECT ' .. thread_id) end");
+        let mut states = [0, 1].map(|tid| vm.state(tid).expect("a state"));
+        for (tid, state) in (0..).zip(&mut states) {
+            state.begin(Entry::Thread(tid)).expect("it begins");
+            let turn = state.resume(Reply::Nothing);
+            assert!(matches!(turn, Turn::Request(Request::Next { .. })), "{turn:?}");
+            let turn = state.resume(Reply::Switch(true));
+            assert!(matches!(turn, Turn::Request(Request::Connect)), "{turn:?}");
+        }
+        for (tid, state) in states.iter_mut().enumerate() {
+            let turn = state.resume(Reply::Number(tid + 5));
+            let Turn::Request(Request::Query(at, sql)) = turn else { panic!("{turn:?}") };
+            assert_eq!((at, sql), (tid + 5, format!("SELECT {tid}").into_bytes()));
+        }
     }
 
     #[test]

@@ -31,6 +31,15 @@ pub struct Table {
     pub bytes: u64,
     /// The schema's columns in the table, and whether an index begins with each.
     pub(crate) columns: BTreeMap<String, bool>,
+    /// The first columns of its indexes, in lower case.
+    pub(crate) leading: BTreeSet<String>,
+}
+
+/// The indexes of a table without their names, which hold its number.
+#[derive(Default)]
+struct TableIndexes {
+    texts: Vec<String>,
+    leading: BTreeSet<String>,
 }
 
 const NOT_TRANSACTIONAL: [&str; 7] =
@@ -145,7 +154,7 @@ async fn describe_tables(session: &mut Session, which: &str) -> Asked<BTreeMap<S
     Ok(rows(session, &sql).await?.into_iter().map(table).collect())
 }
 
-fn read_table(row: [Option<String>; 8], indexes: Vec<String>) -> Table {
+fn read_table(row: [Option<String>; 8], indexes: TableIndexes) -> Table {
     let [kind, engine, comment, data, index, more @ ..] = row;
     let text = engine.iter().chain(more.iter().flatten()).filter(|it| !it.is_empty());
     let text = text.map(String::as_str).collect::<Vec<_>>().join(" ");
@@ -158,17 +167,17 @@ fn read_table(row: [Option<String>; 8], indexes: Vec<String>) -> Table {
         engine,
         comment: comment.unwrap_or_default(),
         bytes: u64::saturating_add(bytes(data), bytes(index)),
-        format: [vec![text], indexes].concat().join(", "),
+        format: [vec![text], indexes.texts].concat().join(", "),
         charset: charset.map(str::to_owned),
+        leading: indexes.leading,
         ..Table::default()
     }
 }
 
-/// Describes the indexes of tables without their names, which hold the table's number.
 async fn describe_indexes(
     session: &mut Session,
     which: &str,
-) -> Asked<BTreeMap<String, Vec<String>>> {
+) -> Asked<BTreeMap<String, TableIndexes>> {
     let sql = format!(
         "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, INDEX_TYPE, COLUMN_NAME, SUB_PART \
          FROM information_schema.STATISTICS WHERE {which} \
@@ -185,12 +194,14 @@ async fn describe_indexes(
         let column = if part.is_empty() { column } else { format!("{column}({part})") };
         columns.entry((table, name, format!("{unique}{kind}"))).or_default().push(column);
     }
-    let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut tables: BTreeMap<String, TableIndexes> = BTreeMap::new();
     for ((table, _, kind), columns) in columns {
-        tables.entry(table).or_default().push(format!("{kind} ({})", columns.join(", ")));
+        let indexes = tables.entry(table).or_default();
+        indexes.texts.push(format!("{kind} ({})", columns.join(", ")));
+        indexes.leading.extend(columns.first().map(|column| column.to_ascii_lowercase()));
     }
     for indexes in tables.values_mut() {
-        indexes.sort_unstable();
+        indexes.texts.sort_unstable();
     }
     Ok(tables)
 }
@@ -225,7 +236,13 @@ pub(super) async fn list_tables(
         let [name, column, key] = row.map(Option::unwrap_or_default);
         // A table made meanwhile is not in the list.
         if let Some(table) = schema.number(&name).and_then(|number| tables.get_mut(&number)) {
-            table.columns.insert(column.to_ascii_lowercase(), !key.is_empty());
+            let column = column.to_ascii_lowercase();
+            // Each column of a composite primary key is PRI.
+            let is_leading = match key.as_str() {
+                "PRI" if !table.leading.is_empty() => table.leading.contains(&column),
+                key => !key.is_empty(),
+            };
+            table.columns.insert(column, is_leading);
         }
     }
     Ok(Discovered { database: database.to_owned(), schema, tables })
@@ -264,6 +281,9 @@ pub(crate) fn sample(stream: &mut Stream, rows: u64, probes: u64) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::canned::{Answer, Canned, Listen, Script};
+    use crate::mysql::{ConnectOptions, ServerLink};
+    use crate::stop::Stop;
 
     #[test]
     fn names_of_many_tables_stay_short() {
@@ -311,5 +331,38 @@ mod tests {
         assert_eq!(why(base, innodb, "", &some), "has no column k, pad");
         let keyless = [("id", false), ("k", true), ("c", false), ("pad", false)];
         assert_eq!(why(base, innodb, "", &keyless), "has no index on id");
+    }
+
+    /// Returns whether `id` and `k` are indexed, by the columns of these indexes.
+    fn indexed(indexes: &[(&str, &str)]) -> [bool; 2] {
+        let row = |&(name, column)| ["sbtest1", name, "0", "BTREE", column, ""].map(Some);
+        let listed: Vec<[Option<&str>; 6]> = indexes.iter().map(row).collect();
+        let listed: Vec<&[Option<&str>]> = listed.iter().map(|row| &row[..]).collect();
+        let columns = [["sbtest1", "id", "PRI"].map(Some), ["sbtest1", "k", "PRI"].map(Some)];
+        let table = ["sbtest1", "BASE TABLE", "InnoDB", "", "0", "0", "", "", ""].map(Some);
+        let answers = vec![
+            Answer::rows("information_schema.STATISTICS", &["x"; 6], &listed),
+            Answer::rows("information_schema.COLUMNS", &["x"; 3], &[&columns[0], &columns[1]]),
+            Answer::rows("information_schema.TABLES", &["x"; 9], &[&table]),
+        ];
+        let server = Canned::start(Script { answers, ..Script::default() }, Listen::Port(0));
+        let server = server.expect("a free port");
+        let target = ConnectOptions::canned(server.port());
+        let link = ServerLink::to(target, &Stop::default()).expect("options");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let found = runtime.expect("a runtime").block_on(async {
+            let mut session = Session::open(&link, None).await.expect("a session");
+            list_tables(&mut session, "sbtest", Schema::Sbtest).await.expect("the tables")
+        });
+        ["id", "k"].map(|column| found.tables[&1].columns[column])
+    }
+
+    #[test]
+    fn column_of_a_composite_primary_key_is_indexed_when_an_index_begins_with_it() {
+        assert_eq!(indexed(&[("PRIMARY", "id"), ("PRIMARY", "k")]), [true, false]);
+        assert_eq!(indexed(&[("PRIMARY", "k"), ("PRIMARY", "id")]), [false, true]);
+        let beside = [("PRIMARY", "k"), ("PRIMARY", "id"), ("by_id", "id")];
+        assert_eq!(indexed(&beside), [true, true]);
+        assert_eq!(indexed(&[]), [true, true], "the server lists no indexes");
     }
 }

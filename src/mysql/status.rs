@@ -203,7 +203,11 @@ impl Inside {
         for line in text.lines() {
             let of_line = |(form, names): &(&str, _)| Some((*names, matched(form, line)?));
             let (names, numbers): (&[_], _) = LINES.iter().find_map(of_line).unwrap_or_default();
-            values.extend(names.iter().copied().zip(numbers).filter(|(name, _)| !name.is_empty()));
+            let named = names.iter().copied().zip(numbers);
+            for (name, number) in named.filter(|(name, _)| !name.is_empty()) {
+                // The instances of a buffer pool follow their sum.
+                values.entry(name).or_insert(number);
+            }
         }
         let position = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
         if let Some(written) = position("Log sequence number").and_then(log_position) {
@@ -464,6 +468,9 @@ Pages read 1024, created 3, written 150
             ]
         );
         assert_eq!(Inside::from_text("no monitor"), None);
+        let instances = "---BUFFER POOL 0\nPages read 8, created 0, written 9\n";
+        let several = Inside::from_text(&[TEXT, instances].concat());
+        assert_eq!(several, Some(inside), "the sum of all instances comes first");
     }
 
     #[test]

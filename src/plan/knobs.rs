@@ -420,7 +420,6 @@ impl TryFrom<LoadKnobs> for LoadSpec {
         let own = own || knobs.tables.is_some() || knobs.data_seed.is_some();
         let source = match (knobs.dump, knobs.rows) {
             (Some(_), Some(_)) => return refused("a load has rows or a dump, not both"),
-            (None, None) => return refused("a load needs rows = \"16M\", or dump = \"FILE\""),
             (Some(_), None) if own => {
                 return refused(
                     "a dump is sent as it is: tables, mode, data_seed and insert_bytes have no \
@@ -428,8 +427,8 @@ impl TryFrom<LoadKnobs> for LoadSpec {
                 );
             }
             (Some(path), None) => LoadSource::Dump { path },
-            (None, Some(rows)) => LoadSource::Generated {
-                rows: rows.0,
+            (None, rows) => LoadSource::Generated {
+                rows: rows.map_or(defaults::ROWS, |rows| rows.0),
                 data_seed: knobs.data_seed.unwrap_or(defaults::DATA_SEED),
             },
         };
@@ -515,6 +514,8 @@ mod tests {
         let spec =
             load("rows = 5\ntables = 8\ninsert_bytes = \"64Ki\"\ndata_seed = 3").expect("fine");
         assert_eq!((spec.tables, spec.insert), (8, InsertMode::Extended { bytes: 65_536 }));
+        let spec = load("").expect("the reference names the default");
+        assert_eq!(spec.source, LoadSource::Generated { rows: 10_000, data_seed: 1 });
         let spec = load("dump = \"a.sql\"").expect("fine");
         assert_eq!(spec.source, LoadSource::Dump { path: PathBuf::from("a.sql") });
     }
@@ -522,7 +523,6 @@ mod tests {
     #[test]
     fn nonsense_is_named() {
         for (text, part) in [
-            ("", "needs rows"),
             ("rows = 1\ndump = \"x\"", "not both"),
             ("dump = \"x\"\nmode = \"single\"", "as it is"),
             ("dump = \"x\"\ndata_seed = 3", "as it is"),

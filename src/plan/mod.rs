@@ -642,9 +642,10 @@ impl Plan {
     }
 }
 
-/// Makes a duration; zero if the seconds are no number.
+/// Makes a duration of a year at most: sums of it stay in range.
 fn seconds_of(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(limits::PHASE_MAX)
+    let length = Duration::try_from_secs_f64(seconds).unwrap_or(limits::PHASE_MAX);
+    length.min(limits::PHASE_MAX)
 }
 
 /// Refuses more steps than two weeks allow: lists multiply.

@@ -166,7 +166,7 @@ fn group(
     }
     let mut title = table.metric.in_loop(open.is_some()).name();
     title.extend(base.map(|base| format!(" relative to {}", label(base))));
-    title.extend(open.map(|clients| format!(", open loop of {clients} clients")));
+    title.extend(open.map(|of| format!(", open loop of {}", terms::clients(of))));
     let (name, value_text): (_, fn(f64) -> String) = match open {
         Some(_) => ("asked ops a second", |rate| format!("{rate} ops/s asked")),
         None => ("clients", |clients| terms::clients(clients as u64)),
@@ -306,7 +306,7 @@ impl Axis {
         if most <= usual * BURST_MIN || usual <= 0.0 {
             return Axis::around(name, 0.0, values.into_iter());
         }
-        let name = format!("{name} (▲ up to {})", short(most, 0));
+        let name = format!("{name} (▲ up to {})", short(most, decimals([most])));
         let bulk = values.into_iter().filter(|value| *value <= usual * BURST_MIN);
         Axis::around(&name, 0.0, bulk)
     }
@@ -368,7 +368,10 @@ fn nice(step: f64) -> f64 {
 fn short(value: f64, decimals: usize) -> String {
     let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     let unit = units.into_iter().find(|(unit, _)| value.abs() >= *unit);
-    let whole = |scaled: f64, digits: i32| (scaled * 10_f64.powi(digits)).fract().abs() < 1e-9;
+    let whole = |scaled: f64, digits: i32| {
+        let scaled = scaled * 10_f64.powi(digits);
+        (scaled - scaled.round()).abs() < 1e-9
+    };
     let found = unit.and_then(|(unit, suffix)| {
         let digits = (0..=2).find(|digits| whole(value / unit, *digits))?;
         Some(number(value / unit, digits as usize) + suffix)
@@ -572,6 +575,9 @@ mod tests {
         let axis = Axis::around("QPS", 0.0, [26747.0, 114_046.0].into_iter());
         assert_eq!(texts(&axis), ["0", "50k", "100k", "150k"]);
         assert!((axis.at(75_000.0) - 0.5).abs() < 1e-12);
+        // 1.15 times 100 is less than 115.
+        let ratio = Axis::around("ratio", 1150.0, [1010.0, 1200.0].into_iter());
+        assert_eq!(texts(&ratio), ["950", "1k", "1.05k", "1.1k", "1.15k", "1.2k", "1.25k"]);
         let small = Axis::around("ms", 0.0, [0.31, 0.07].into_iter());
         assert_eq!(texts(&small), ["0.0", "0.1", "0.2", "0.3", "0.4"]);
         let ratio = Axis::around("ratio", 1.0, [0.93, 1.02].into_iter());
@@ -592,6 +598,9 @@ mod tests {
         values[..6].fill(50_000.0);
         assert!(Axis::of_bulk("", values).to >= 50_000.0);
         assert!(Axis::of_bulk("", Vec::new()).to > 0.0);
+        let mut small = vec![0.05; 60];
+        small[20] = 0.4;
+        assert_eq!(Axis::of_bulk("ms", small).name, "ms (▲ up to 0.400)");
     }
 
     #[test]

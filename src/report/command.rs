@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::names::listed;
 use crate::plan::knobs::INSERT_BYTES;
-use crate::summary::{Group, Load, Summary};
+use crate::summary::{Group, Load, RateSearch, Summary};
 use crate::terms::{GroupName, Launcher, OnError, Rate, StatementMode, joined};
 use crate::workload::builtin;
 
@@ -20,6 +20,10 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     let (plan, workload) = (&first.plan, &first.workload);
     let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
     let rates: BTreeSet<Rate> = steps.iter().filter_map(|step| step.cell().rate).collect();
+    // A search has chosen its other rates, and each of its repeats is a search.
+    let rate = plan.search.as_ref().map(|search| search.start.to_string());
+    let searches = steps.iter().filter_map(|step| step.plan.search.as_ref());
+    let repeats = searches.map(|search| search.number).max().unwrap_or(plan.repeats);
     let seconds = |s: f64| format!("{s}s");
     let usual = |step: &Summary| step.client.cores.clamp(1, step.clients_of_all().max(1));
     // Of each host.
@@ -50,9 +54,12 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     flag("warmup", Some(seconds(plan.warmup_s)));
     flag("time", plan.time_s.map(seconds));
     flag("ops", plan.ops.map(|ops| ops.to_string()));
-    flag("rate", (!rates.is_empty()).then(|| listed(&rates, ",")));
+    flag("rate", rate.or_else(|| (!rates.is_empty()).then(|| listed(&rates, ","))));
+    let level = plan.search.iter().flat_map(|search| &search.level);
+    level.for_each(|condition| flag("slo", Some(condition.clone())));
+    flag("slo-resolution", plan.search.as_ref().and_then(unusual_resolution));
     flag("arrival", plan.arrival.map(|arrival| arrival.to_string()));
-    flag("repeat", (plan.repeats > 1).then(|| plan.repeats.to_string()));
+    flag("repeat", (repeats > 1).then(|| repeats.to_string()));
     flag("statements", (workload.mode == StatementMode::Text).then(|| "text".to_owned()));
     let is_script = workload.script.is_some();
     flag("distribution", Some(workload.distribution.clone()).filter(|_| !is_script));
@@ -82,6 +89,11 @@ pub(super) fn command(steps: &[&Summary]) -> String {
         words.extend(options.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
     }
     written(&words)
+}
+
+fn unusual_resolution(search: &RateSearch) -> Option<String> {
+    let percent = format!("{}%", (search.resolution * 1e6).round() / 1e4);
+    Some(percent).filter(|percent| percent != "5%")
 }
 
 fn words_of_load(step: &Summary, load: &Load) -> Vec<String> {
@@ -147,7 +159,7 @@ pub(crate) fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{beside, command, quoted};
-    use crate::summary::{Group, Load, Script, Summary};
+    use crate::summary::{Group, Load, RateSearch, Script, Summary};
 
     #[test]
     fn load_is_asked_for_again_by_its_rows_or_its_dump() {
@@ -168,6 +180,24 @@ mod tests {
         let (file, charset) = (Some("a b.sql".to_owned()), "latin1".to_owned());
         step.load = Some(Load { file, charset, ..Load::default() });
         assert_eq!(command(&[&step]), "loadgen load --from-dump 'a b.sql' --label 8.0.33");
+    }
+
+    #[test]
+    fn search_is_asked_for_again_by_its_level_and_its_first_rate() {
+        let asked = |resolution| {
+            let step = |number, rate| {
+                let mut step = Summary::sound();
+                let level = ["p99<10ms", "errors<1%"].map(str::to_owned).to_vec();
+                step.plan.search = Some(RateSearch { level, number, start: 1000.0, resolution });
+                step.plan.rate = Some(rate);
+                step
+            };
+            command(&[&step(1, 1000.0), &step(2, 1414.0)])
+        };
+        let (usual, finer) = (asked(0.05), asked(0.07));
+        let words = " --rate 1000 --slo 'p99<10ms' --slo 'errors<1%' --repeat 2 ";
+        assert!(usual.contains(words), "{usual}");
+        assert!(finer.contains(" --slo-resolution 7% --repeat 2 "), "{finer}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::columns::Rows;
 use super::distinct::{entry, push_new};
 use super::metric::Metric;
 use super::names::{at_clients, label};
-use super::notes::{codes, is_marked, marked};
+use super::notes::{codes, explain_uncertainty, is_marked, marked, medians};
 use super::options::Options;
 use super::page::{Conditions, Page};
 use super::question::{nothing_in_common, of_two, pair};
@@ -139,10 +139,22 @@ pub(super) fn costs(tables: &[WorkloadTable], options: &Options) -> Result<Vec<P
 
 fn cost_page(table: &WorkloadTable, pairs: &[Pair]) -> Page {
     let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
-    let sheet = of_pairs(table, pairs)
-        .shown("clients", |pair| pair.column.to_string())
-        .shown(&marked(table, 0), |pair| table.metric.page_value(pair.from, decimals))
-        .shown(&marked(table, 1), |pair| table.metric.page_value(pair.to, decimals))
+    let is_repeated = table.cells().any(|cell| cell.spread.n > 1);
+    let mut rows = of_pairs(table, pairs).shown("clients", |pair| pair.column.to_string());
+    for (at, line) in table.lines.iter().enumerate() {
+        rows = rows.shown(&marked(table, at), |pair| {
+            let cell = line.at(&pair.column);
+            cell.map(|cell| table.metric.page_value(cell.spread.median, decimals))
+        });
+        if is_repeated {
+            rows = rows.text("", |pair| {
+                let cell = line.at(&pair.column);
+                let words = cell.and_then(|cell| cell.uncertainty_in_words(table.metric, decimals));
+                words.unwrap_or_default()
+            });
+        }
+    }
+    let sheet = rows
         .both("cost %", "cost_percent", |pair| pair.change.map(|change| (change, 1)))
         .filed("notes", |pair| codes(table, &[0, 1], &pair.column))
         .sheet();
@@ -159,7 +171,12 @@ fn cost_page(table: &WorkloadTable, pairs: &[Pair]) -> Page {
         lines.push(format!("{to} {verb} {range} ({share} {short} than {from}), most at {most}"));
     }
     lines.extend(no_ratio(pairs));
-    let title = format!("{}: cost in percent of {short}", escape::line(table.workload));
+    let title = format!(
+        "{}: cost in percent of {short}{}{}",
+        escape::line(table.workload),
+        medians(table.cells()),
+        explain_uncertainty(table)
+    );
     Page::new(title, sheet, lines).footed(table)
 }
 

@@ -2,7 +2,7 @@
 //! cannot be known is neither held nor failed.
 
 use std::collections::BTreeSet;
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 
 use super::columns::{Rows, Sheet};
 use super::metric::{Metric, Time, errors, failed, failed_share, given_up, with_longer};
@@ -100,7 +100,8 @@ fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<Gat
                 let runs = [&completed[..], counted].concat();
                 let (mut found, is_open, is_scarce) = judge_runs(gate, &runs)?;
                 // Errors that are too many already become no fewer by what is missing.
-                let is_sure = of_errors && found.held == Some(false);
+                let most = (Bound::<f64>::Unbounded, gate.range.1);
+                let is_sure = of_errors && found.value.is_some_and(|value| !most.contains(&value));
                 if missing > 0 && found.held.is_some() && !is_sure {
                     found = GateOutcome::compare(gate, Err(lacking.clone()));
                 }
@@ -280,12 +281,12 @@ fn median_or_sum(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, S
         let Some(value) = metric.value(*step)? else {
             return Ok(Err(match metric.scarce(step) {
                 _ if step.measured_s <= 0.0 => "nothing was measured".to_owned(),
-                Some((percentile, count)) => {
+                Some((percentile, count)) if count > 0 => {
                     let needs = enough(percentile.0);
                     format!("{percentile} needs {needs} answers, and there are {count}")
                 }
-                None if matches!(quantity, Quantity::Connect(_)) => NO_LOG_IN.to_owned(),
-                None => NO_OP.to_owned(),
+                _ if matches!(quantity, Quantity::Connect(_)) => NO_LOG_IN.to_owned(),
+                _ => NO_OP.to_owned(),
             }));
         };
         values.push(value);

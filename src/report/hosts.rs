@@ -18,13 +18,7 @@ const ABOUT: [&str; 2] = [
 
 /// Returns the hosts of a workload's steps; those that did not complete are in it, too.
 pub(crate) fn page(table: &WorkloadTable) -> Page {
-    let mut steps: Vec<(usize, &Summary)> = table
-        .lines
-        .iter()
-        .enumerate()
-        .flat_map(|(at, line)| line.all_steps().map(move |step| (at, step)))
-        .collect();
-    steps.sort_by_key(|(at, step)| (*at, &step.started_at));
+    let steps = table.steps_of_lines();
     let all = steps.iter().flat_map(|(_, step)| step.hosts.iter().map(|host| (*step, host)));
     let rows: Vec<(&Summary, &ClientHost)> = all.collect();
     let (many, steps) = (rows.len(), terms::counted(steps.len() as u64, "step"));

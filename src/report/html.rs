@@ -492,7 +492,8 @@ impl<'a> ReportPage<'a> {
             .shown("port", |steps| steps[0].server.port.map(u32::from))
             .text("client", |steps| {
                 let of = &steps[0].client;
-                format!("{}, {}, {} cores, {}", of.host, of.cpu, of.cores, of.kernel)
+                let cores = terms::counted(of.cores, "core");
+                format!("{}, {}, {cores}, {}", of.host, of.cpu, of.kernel)
             })
             .sheet();
         fold(false, &format!("Plans: {}", invoked.len()), &of_sheets(&[&plans], &invoked))
@@ -653,7 +654,8 @@ fn behind(table: &WorkloadTable) -> String {
     };
     let place = |step: &&Summary| {
         let (client, server) = (&step.client, &step.server);
-        let on = format!("{} ({} cores)", clip(&client.host, TEXT_MAX), client.cores);
+        let cores = terms::counted(client.cores, "core");
+        let on = format!("{} ({cores})", clip(&client.host, TEXT_MAX));
         if client.same_host {
             format!("client and server on {on}, by {}", clip(&server.transport, TEXT_MAX))
         } else {

@@ -11,7 +11,8 @@ use super::metric::{self, Metric};
 use super::names::{at_clients, label};
 use super::note::{MARK, Note};
 use super::notes::{
-    codes, conditions_in_json, is_all_marked, is_marked, mark, marked, noted, noted_with, title,
+    codes, conditions_in_json, explain_uncertainty, is_all_marked, is_marked, mark, marked, noted,
+    noted_with, title,
 };
 use super::options::Options;
 use super::page::Page;
@@ -74,9 +75,11 @@ const RUNS: &str = "a run is one value; the interval covers the median of such r
 
 fn plain(tables: &[WorkloadTable], options: &Options) -> Vec<Page> {
     let tables = related(tables, options);
-    let plain = |table: &WorkloadTable| table.metric == Metric::QPS && table.baseline.is_none();
-    let below = matches!(tables.as_slice(), [table] if plain(table));
-    tables.iter().map(|table| Page { title_below: below, ..page(table) }).collect()
+    let title_below = match tables.as_slice() {
+        [table] => table.metric == Metric::QPS && table.baseline.is_none(),
+        _ => false,
+    };
+    tables.iter().map(|table| Page { title_below, ..page(table) }).collect()
 }
 
 fn related<'a>(tables: &[WorkloadTable<'a>], options: &Options) -> Vec<WorkloadTable<'a>> {
@@ -96,33 +99,16 @@ fn page(table: &WorkloadTable) -> Page {
         let behind = behind(table, column, decimals);
         let blank = " ".repeat(behind.first().map_or(0, |text| text.chars().count()));
         rows = rows.shown(&(head + &blank), |(at, line)| {
-            let median = line.at(column).map(|cell| cell.spread.median);
-            let number = median.map(|median| table.metric.page_value(median, decimals));
-            PageValue::from(number).shown + &behind[*at]
+            let value = |cell: &TableCell| table.metric.page_value(cell.spread.median, decimals);
+            PageValue::from(line.at(column).map(value)).shown + &behind[*at]
         });
     }
-    let labelled = |(at, line): &(usize, &LabelRow)| {
-        let mark = if is_all_marked(table, *at) { " *" } else { "" };
-        label(line.label) + mark
-    };
-    let sheet = rows.text(&of_labels, labelled).sheet();
-    let sheet = Sheet { pitch: PITCH, drawn: shapes(table), ..sheet };
+    let rows = rows.text(&of_labels, |(at, line)| {
+        label(line.label) + if is_all_marked(table, *at) { " *" } else { "" }
+    });
+    let sheet = Sheet { pitch: PITCH, drawn: shapes(table), ..rows.sheet() };
     let title = vec![title(table) + &explain_uncertainty(table)];
     Page { title, sheets: vec![sheet, records(table)], ..Page::default() }.footed(table)
-}
-
-fn explain_uncertainty(table: &WorkloadTable) -> String {
-    let cells = || table.cells().filter(|cell| cell.spread.n > 1);
-    let (some, all) = (cells().next().is_some(), cells().all(|cell| cell.interval.is_some()));
-    let of = match (some, all, cells().any(|cell| cell.interval.is_some())) {
-        (false, ..) => return String::new(),
-        (_, true, _) => "the 95 % interval",
-        (.., false) => "the range",
-        _ => "the 95 % interval, of less than six runs of the range",
-    };
-    let is_whole = cells().any(|cell| cell.uncertainty().is_none());
-    let whole = if is_whole { "; in [] all of it, where half is more than the number" } else { "" };
-    format!(", ± half of {of}{whole}")
 }
 
 /// Open loops at as many clients differ in their rates alone.
@@ -144,17 +130,13 @@ fn behind(table: &WorkloadTable, column: &Cell, decimals: usize) -> Vec<String> 
     let (ratio_decimals, base) = (ratio_decimals(table.numbers()), table.baseline.as_deref());
     let of_line = |(at, line): (usize, &LabelRow)| {
         let cell = line.at(column);
-        let shown = |value| table.metric.page_value(value, decimals).shown;
-        let uncertainty = cell.and_then(|cell| {
-            let (low, high) = cell.bounds()?;
-            let whole = || format!(" [{}–{}]", shown(low), shown(high));
-            Some(cell.uncertainty().map_or_else(whole, |half| format!(" ±{}", shown(half))))
-        });
+        let uncertainty = cell.and_then(|cell| cell.uncertainty_in_words(table.metric, decimals));
+        let uncertainty = uncertainty.map_or_else(String::new, |words| format!(" {words}"));
         let ratio = cell.and_then(|cell| cell.relative).filter(|_| base != Some(line.label));
         let ratio = ratio.map(|of| format!(" ({}x)", value::number(of, ratio_decimals)));
         let is_marked = !is_all_marked(table, at) && is_marked(table, at, Some(column));
         let mark = if is_marked { MARK } else { "" };
-        uncertainty.unwrap_or_default() + &ratio.unwrap_or_default() + mark
+        uncertainty + &ratio.unwrap_or_default() + mark
     };
     let texts: Vec<String> = table.lines.iter().enumerate().map(of_line).collect();
     let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
@@ -400,10 +382,7 @@ fn peak(table: &WorkloadTable) -> Page {
 }
 
 pub(crate) fn outages(table: &WorkloadTable) -> Page {
-    let lines = table.lines.iter().enumerate();
-    let steps = lines.flat_map(|(at, line)| line.all_steps().map(move |step| (at, step)));
-    let mut steps: Vec<(usize, &Summary)> = steps.collect();
-    steps.sort_by_key(|(at, step)| (*at, &step.started_at));
+    let steps = table.steps_of_lines();
     let outages = steps.iter().flat_map(|(_, step)| step.outages.iter().map(|of| (*step, of)));
     let rows: Vec<(&Summary, &Outage)> = outages.collect();
     let (many, steps) = (rows.len(), terms::counted(steps.len() as u64, "step"));

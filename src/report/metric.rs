@@ -137,9 +137,8 @@ impl Metric {
 
     /// Returns itself, or what the runs of one workload are measured in; of a time, which one.
     pub(crate) fn of_runs<'a>(self, mut runs: impl Iterator<Item = Run<'a>>) -> Metric {
-        let to_its_end = |step: &Summary| step.plan.time_s.is_none() && step.plan.ops.is_none();
         match self {
-            Metric::Natural if runs.find_map(Run::measured).is_some_and(to_its_end) => {
+            Metric::Natural if runs.find_map(Run::measured).is_some_and(ran_to_its_end) => {
                 Metric::SECONDS
             }
             Metric::Natural => Metric::QPS,
@@ -371,8 +370,14 @@ impl Metric {
         let Metric::Time(of, _) = self else { return None };
         let percentile = self.percentile()?;
         let count = of.times(&summary.latency)?.count;
-        (count > 0 && is_scarce(percentile.0, count)).then_some((percentile, count))
+        // A load has no window; one without a single time is the slowest repeat of all.
+        let is_asked = count > 0 || summary.measured_s > 0.0 && !ran_to_its_end(summary);
+        (is_asked && is_scarce(percentile.0, count)).then_some((percentile, count))
     }
+}
+
+fn ran_to_its_end(step: &Summary) -> bool {
+    step.plan.time_s.is_none() && step.plan.ops.is_none()
 }
 
 fn percentile_of(p: Percentile, of: &Distribution, step: &Summary) -> Result<Option<f64>> {

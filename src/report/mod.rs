@@ -84,8 +84,7 @@ pub fn render<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String
     let tables = tables::tables_to_show(&runs.into(), options)?;
     let tables: Vec<WorkloadTable> = tables.into_iter().map(notes::noted).collect();
     let series = matches!(options.format, Format::Bencher | Format::Gha);
-    let filed = matches!(options.format, Format::Csv | Format::Json);
-    let spread = series || options.spread && filed;
+    let spread = series || options.spread && matches!(options.format, Format::Csv | Format::Json);
     if options.format == Format::Gha {
         one_direction(&tables)?;
     }

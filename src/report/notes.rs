@@ -374,6 +374,20 @@ pub(crate) fn medians<'t>(cells: impl Iterator<Item = &'t TableCell<'t>>) -> Str
     }
 }
 
+pub(crate) fn explain_uncertainty(table: &WorkloadTable) -> String {
+    let cells = || table.cells().filter(|cell| cell.spread.n > 1);
+    let (some, all) = (cells().next().is_some(), cells().all(|cell| cell.interval.is_some()));
+    let of = match (some, all, cells().any(|cell| cell.interval.is_some())) {
+        (false, ..) => return String::new(),
+        (_, true, _) => "the 95 % interval",
+        (.., false) => "the range",
+        _ => "the 95 % interval, of less than six runs of the range",
+    };
+    let is_whole = cells().any(|cell| cell.uncertainty().is_none());
+    let whole = if is_whole { "; in [] all of it, where half is more than the number" } else { "" };
+    format!(", ± half of {of}{whole}")
+}
+
 pub(crate) fn conditions_in_full(table: &WorkloadTable) -> Option<String> {
     let line = table.reference_line(has_steps)?;
     let columns: BTreeSet<Cell> = line.steps().map(Summary::cell).collect();

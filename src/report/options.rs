@@ -50,7 +50,11 @@ impl Options {
         } else if self.spread && layout != Layout::Versions {
             ("takes no --spread", "--layout versions, the default, does")
         } else if !layout.relates() && !layout.compares() && self.baseline.is_some() {
-            ("takes no --baseline", "--layout versions, workloads, relative and per-op do")
+            let hint = match layout {
+                Layout::Suite => "it relates all labels to the first one: --order LABEL chooses it",
+                _ => "--layout versions, workloads, relative and per-op do",
+            };
+            ("takes no --baseline", hint)
         } else {
             return Ok(());
         };

@@ -67,6 +67,14 @@ impl<'a> TableCell<'a> {
         (half <= self.spread.median || low < 0.0).then_some(half)
     }
 
+    /// Words how well the median is known: `±88`; both bounds where half of them is more than it.
+    pub(crate) fn uncertainty_in_words(&self, metric: Metric, decimals: usize) -> Option<String> {
+        let shown = |value| metric.page_value(value, decimals).shown;
+        let (low, high) = self.bounds()?;
+        let whole = || format!("[{}–{}]", shown(low), shown(high));
+        Some(self.uncertainty().map_or_else(whole, |half| format!("±{}", shown(half))))
+    }
+
     pub(crate) fn started_at(&self) -> &str {
         self.runs[0].started_at()
     }
@@ -239,6 +247,15 @@ impl<'a> WorkloadTable<'a> {
 
     pub(crate) fn all_steps(&self) -> impl Iterator<Item = &'a Summary> {
         self.lines.iter().flat_map(LabelRow::all_steps)
+    }
+
+    /// Lists all steps with the places of their lines, those of a line by time.
+    pub(crate) fn steps_of_lines(&self) -> Vec<(usize, &'a Summary)> {
+        let lines = self.lines.iter().enumerate();
+        let steps = lines.flat_map(|(at, line)| line.all_steps().map(move |step| (at, step)));
+        let mut steps: Vec<(usize, &Summary)> = steps.collect();
+        steps.sort_by_cached_key(|(at, step)| (*at, Run::Measured(step).sort_key()));
+        steps
     }
 
     pub(crate) fn runs(&self) -> Runs<'a> {

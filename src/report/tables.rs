@@ -23,16 +23,16 @@ pub(super) fn tables_to_show<'a>(
     options: &Options,
 ) -> Result<Vec<WorkloadTable<'a>>> {
     options.check()?;
-    let metrics = std::iter::once(&options.metric).chain(&options.also);
-    let of_metric = |metric: &Metric| tables(runs, &Options { metric: *metric, ..options.clone() });
-    let tables: Vec<WorkloadTable> =
-        metrics.map(of_metric).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    let mut tables: Vec<WorkloadTable> = Vec::new();
+    for metric in std::iter::once(options.metric).chain(options.also.iter().copied()) {
+        tables.extend(self::tables(runs, &Options { metric, ..options.clone() })?);
+    }
     let labels = labels(&tables);
     options.order.iter().try_for_each(|label| require_label(&labels, "--order", label))?;
     // If invocations clash, the newest is the result, also if nothing of it completed.
     let has_result = |line: &LabelRow| !line.runs.is_empty() || line.clashing > 0;
     let any = tables.iter().flat_map(|table| &table.lines).any(has_result);
-    if !any && !matches!(options.layout, Layout::Outages | Layout::Slo) {
+    if !any && !matches!(options.layout, Layout::Hosts | Layout::Outages | Layout::Slo) {
         let text = format!("no step completed, of {} that began", steps_among(runs).count());
         return Err(Error::data(text).hint("--partial shows what they measured before they ended"));
     }
@@ -55,14 +55,13 @@ pub(crate) fn tables<'a>(runs: &Runs<'a>, options: &Options) -> Result<Vec<Workl
     }
     // Labels in the order that was asked for, then the others.
     let position = |label: &str| options.order.iter().position(|wanted| wanted == label);
-    let rows_of = |(workload, labels): (&'a str, BTreeMap<&'a str, Vec<Run<'a>>>)| {
+    let mut found: Vec<(&str, Vec<LabelRow>)> = Vec::new();
+    for (workload, labels) in workloads {
         let rows = labels.into_iter().map(|(label, runs)| label_row(label, &runs, options));
         let mut rows: Vec<LabelRow> = rows.collect::<Result<_>>()?;
         rows.sort_by_cached_key(|row| (position(row.label).unwrap_or(usize::MAX), row.start()));
-        Ok((workload, rows))
-    };
-    let mut found: Vec<(&str, Vec<LabelRow>)> =
-        workloads.into_iter().map(rows_of).collect::<Result<_>>()?;
+        found.push((workload, rows));
+    }
     found.sort_by_cached_key(|(_, rows)| rows.iter().map(LabelRow::start).min());
     found.into_iter().map(|(workload, rows)| table(workload, rows, options)).collect()
 }
@@ -246,8 +245,12 @@ fn table<'a>(
 pub(crate) fn cell<'a>(runs: Vec<Run<'a>>, metric: &Metric) -> Result<Option<TableCell<'a>>> {
     agree(&runs)?;
     let values = metric.values(&runs)?;
-    let interval = stats::median_interval(&values);
-    let (relative, relative_interval, spread) = (None, None, stats::spread(&values));
-    let cell = |spread| TableCell { values, spread, interval, relative, relative_interval, runs };
-    Ok(spread.map(cell))
+    Ok(stats::spread(&values).map(|spread| TableCell {
+        interval: stats::median_interval(&values),
+        relative: None,
+        relative_interval: None,
+        values,
+        spread,
+        runs,
+    }))
 }

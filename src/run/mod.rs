@@ -248,6 +248,8 @@ fn tell_saved(saved: usize, out: &Path, layout: Layout, progress: &mut Progress)
 pub(crate) fn directory(path: &Path) -> String {
     let text = path.display().to_string();
     let text = if text == defaults::OUT { text + "/" } else { text };
+    // Else it would be a flag.
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%~".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
@@ -470,6 +472,7 @@ mod tests {
             ("/tmp/a-b", "/tmp/a-b"),
             ("my runs", "'my runs'"),
             ("it's", r"'it'\''s'"),
+            ("-x", "./-x"),
         ] {
             assert_eq!(directory(Path::new(path)), text);
         }

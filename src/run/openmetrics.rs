@@ -124,9 +124,8 @@ impl Exporter {
         Ok(Exporter { shown, address })
     }
 
-    /// Shows a step from its beginning.
-    pub(super) fn begin_step(&self, label: String, plan: &Plan, step: &Step) {
-        let labels = vec![("label", label), ("workload", plan.workload.name.clone())];
+    /// Shows a step from its beginning; `labels` are those of all of its numbers.
+    pub(super) fn begin_step(&self, labels: Labels, plan: &Plan, step: &Step) {
         let mut groups = vec![LiveGroup::new(Vec::new(), step.clients, step.rate)];
         groups.extend(plan.groups.iter().map(|group| {
             LiveGroup::new(vec![("group", group.name.to_string())], group.clients, group.rate)
@@ -407,6 +406,10 @@ mod tests {
 
     const LABELS: &str = r#"label="a",workload="point-select""#;
 
+    fn labels() -> Labels {
+        vec![("label", "a".to_owned()), ("workload", "point-select".to_owned())]
+    }
+
     fn exporter() -> (Exporter, Plan) {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let workload = workload::named("point-select").expect("it is built in");
@@ -421,7 +424,7 @@ mod tests {
         let stalled =
             RecordedInterval { end: 1_000_000_000, errors: 1, ..RecordedInterval::default() };
         for (rate, is_there) in [(Some(100.0), true), (None, false)] {
-            exporter.begin_step("a".to_owned(), &plan, &Step::new(1, 1, (1, rate), 1));
+            exporter.begin_step(labels(), &plan, &Step::new(1, 1, (1, rate), 1));
             exporter.interval(&stalled, queue);
             let page = exporter.shown.page(false);
             let waiting = format!("loadgen_queue_length{{{LABELS}}} 7\n");
@@ -432,7 +435,7 @@ mod tests {
     #[test]
     fn interval_without_a_length_counts_and_has_no_rate() {
         let (exporter, plan) = exporter();
-        exporter.begin_step("a".to_owned(), &plan, &Step::new(1, 1, (1, None), 1));
+        exporter.begin_step(labels(), &plan, &Step::new(1, 1, (1, None), 1));
         let phase = Phase::Measure;
         let late = RecordedInterval { phase, ops: 3, ..RecordedInterval::default() };
         exporter.interval(&late, QueueLength::default());
@@ -447,7 +450,7 @@ mod tests {
         let (exporter, plan) = exporter();
         let first = Step { place: 2, ..Step::new(7, 3, (1, None), 1) };
         for (step, name) in [(first, "7"), (Step { attempt: 2, ..first }, "7.2")] {
-            exporter.begin_step("a".to_owned(), &plan, &step);
+            exporter.begin_step(labels(), &plan, &step);
             let page = exporter.shown.page(false);
             let counter = format!(r#"loadgen_operations_total{{{LABELS},step="{name}"}} 0"#);
             assert!(page.contains(&counter), "{page}");

@@ -444,11 +444,7 @@ impl<'a> Legs<'a> {
             }
             let has_died = self.taken.as_mut().is_some_and(AcquiredServer::has_died);
             if kind == Kind::Server || has_died {
-                // The server may be gone, or a wrong one: the next leg takes it again. Its data stays written.
-                if let Some(taken) = &self.taken {
-                    let written = taken.history.written_by().filter(|by| !by.is_empty());
-                    self.servers.written_by = written.map(<[String]>::to_vec);
-                }
+                // The server may be gone, or a wrong one: the next leg takes it again.
                 errors.extend(self.give_back_or_warn());
             }
         }
@@ -473,7 +469,8 @@ impl<'a> Legs<'a> {
     }
 
     fn give_back(&mut self) -> Result<()> {
-        self.taken.take().map_or(Ok(()), |taken| taken.give_back(self.progress))
+        let taken = self.taken.take();
+        taken.map_or(Ok(()), |taken| self.servers.give_back(taken, self.progress))
     }
 
     /// Each try of a first step that writes has a server of its own, if the data can be restored.
@@ -504,7 +501,6 @@ impl<'a> Legs<'a> {
             taken.subject == leg.subject && !taken.is_passing_without(needs)
         };
         if fresh || !self.taken.as_ref().is_some_and(fits) {
-            self.servers.written_by.take_if(|_| fresh);
             self.give_back()?;
             let taken = self.servers.take(leg.subject, needs, self.progress);
             self.taken = Some(taken.map_err(name_refill)?);

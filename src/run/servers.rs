@@ -15,7 +15,6 @@ use super::history::{History, add, has, has_other};
 use super::scripts::Preparer;
 use super::{replace, runtime, start, stop_private};
 use crate::error::{Error, Result};
-use crate::load::FILL_AGAIN;
 use crate::mysql::{
     ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening, number,
     numeric, pairs, reach, resolve,
@@ -48,8 +47,8 @@ pub(super) struct Servers<'a> {
     /// Prepared data of the current subject that is removed at loadgen's end.
     passing: Option<(usize, PassingDir)>,
     targets: HashMap<usize, ConnectOptions>,
-    /// Steps that wrote to the data of a server that was given back between two legs.
-    pub(super) written_by: Option<Vec<String>>,
+    /// By subject: steps that wrote to the data of a server that was given back.
+    written_by: HashMap<usize, Vec<String>>,
 }
 
 pub(super) struct AcquiredServer<'a> {
@@ -97,7 +96,7 @@ impl<'a> Servers<'a> {
             let found = found.map_err(|e| e.context(format!("server {}", subject.label)))?;
             targets.extend(found.map(|target| (at, target)));
         }
-        Ok(Servers { experiment: of, stop, passing: None, targets, written_by: None })
+        Ok(Servers { experiment: of, stop, passing: None, targets, written_by: HashMap::new() })
     }
 
     pub(super) fn take(
@@ -113,7 +112,7 @@ impl<'a> Servers<'a> {
                 let link = ServerLink::to(self.targets[&at].clone(), self.stop)?;
                 Controlled { server, link: &link, progress }.renew()?;
                 let reset = (!server.reset.is_empty()).then(Vec::new);
-                (link.target, reset.or_else(|| self.written_by.clone()))
+                (link.target, reset.or_else(|| self.written_by.get(&at).cloned()))
             }
             Some(private) => {
                 let (started, data, prepared) = self.start_private(at, private, needs, progress)?;
@@ -128,6 +127,18 @@ impl<'a> Servers<'a> {
         let link = runtime()?.block_on(reach(&target, self.stop))?;
         let history = History::new(written_by, held);
         Ok(AcquiredServer { sandbox, kept, history, ..AcquiredServer::new(at, server, link) })
+    }
+
+    /// Gives a server back; its data stay written, if nothing restores them.
+    pub(super) fn give_back(
+        &mut self,
+        taken: AcquiredServer<'_>,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        if let Some(by) = taken.history.written_by().filter(|by| !by.is_empty()) {
+            self.written_by.insert(taken.subject, by.to_vec());
+        }
+        taken.give_back(progress)
     }
 
     /// Returns its data directory if that stays, and descriptions of the data in it. A server that works on a copy
@@ -238,7 +249,7 @@ impl<'a> AcquiredServer<'a> {
             }
             filled = match fill(&self.link, &Dataset { force, ..tables.clone() }, progress) {
                 // What `reset` brings back may have other rows.
-                Err(error) if tables.force && !force && may_force(&error) => {
+                Err(error) if tables.force && !force && error.may_force() => {
                     self.hold(describe_unfinished(tables))?;
                     fill(&self.link, tables, progress)?
                 }
@@ -322,7 +333,7 @@ impl<'a> AcquiredServer<'a> {
     }
 
     /// Ends a sandbox, and a server that `start` started, so that it does not disturb the next one.
-    pub(super) fn give_back(self, progress: &mut Progress) -> Result<()> {
+    fn give_back(self, progress: &mut Progress) -> Result<()> {
         let profile::Server { start, stop, .. } = self.server;
         if self.sandbox.is_none() && !start.is_empty() && !stop.is_empty() {
             // Also after a signal; a second signal ends this.
@@ -358,11 +369,6 @@ fn describe(tables: &Dataset) -> String {
     let Dataset { schema, tables: count, rows, data_seed, .. } = tables;
     let charset = tables.charset.as_deref().unwrap_or("-");
     format!("{schema} {count} x {rows} rows, seed {data_seed}, {charset}")
-}
-
-/// Returns whether a fill was refused before it touched tables, some of which are loadgen's.
-fn may_force(error: &Error) -> bool {
-    error.hints().iter().any(|hint| hint == FILL_AGAIN)
 }
 
 fn describe_unfinished(tables: &Dataset) -> String {
@@ -640,6 +646,7 @@ mod tests {
     use crate::canned::{Canned, Listen, Script};
     use crate::mysql::SslMode;
     use crate::mysql::options::Ssl;
+    use crate::plan::experiment::{self, Overrides};
 
     #[test]
     fn server_without_tls_answers_where_tls_is_preferred() {
@@ -666,6 +673,28 @@ mod tests {
         let filled = taken.prepare((Some(&other), None), &mut progress);
         assert!(filled.is_err(), "nobody listens there");
         assert!(taken.history.has_other(&known) && !has(&taken.prepared, &known));
+    }
+
+    #[test]
+    fn writers_stay_known_when_a_server_is_taken_again_that_nothing_restores() {
+        let text = "name = 'x'\n[[server]]\nhost = 'h'\n\
+                    [[run]]\nworkload = 'point-select'\nclients = 1\n";
+        let profile = Profile::parse(text, "p").expect("sound");
+        let experiment = experiment::build(&profile, &Overrides::default()).expect("sound");
+        let (stop, mut progress) = (Stop::default(), Progress::new(true, None));
+        let mut servers = Servers {
+            experiment: &experiment,
+            stop: &stop,
+            passing: None,
+            targets: HashMap::from([(0, ConnectOptions::canned(1))]),
+            written_by: HashMap::new(),
+        };
+        let mut taken = servers.take(0, (None, None), &mut progress).expect("nobody asks it");
+        assert_eq!(taken.history.written_by(), None);
+        taken.add_writer("insert", None).expect("nothing is kept");
+        servers.give_back(taken, &mut progress).expect("it goes on");
+        let again = servers.take(0, (None, None), &mut progress).expect("nobody asks it");
+        assert_eq!(again.history.written_by(), Some(&["insert".to_owned()][..]));
     }
 
     #[test]

@@ -384,7 +384,8 @@ impl<'a> Steps<'a> {
         let exporter = self.exporter.clone();
         let facts = StepFacts { job: &self.facts, server: at, step };
         if let Some(exporter) = &exporter {
-            exporter.begin_step(facts.label(), plan, step);
+            let labels = vec![("label", facts.label()), ("workload", facts.job.workload(plan))];
+            exporter.begin_step(labels, plan, step);
         }
         let (link, tables, begun) = (at.link, at.dataset.tables, RefCell::new(None));
         let record = make_record(plan, facts);
@@ -540,9 +541,8 @@ fn make_record(plan: &Plan, facts: StepFacts<'_>) -> Option<Record> {
     let what = format!("{}, {}", plan.workload.name, terms::clients(facts.step.clients));
     let writes = plan.may_write() && !ids.is_empty();
     let mut record = Record::new(facts.step_id(), what, plan.is_built_in(), place, ids);
-    let title = facts.job.in_profile.as_ref().map(|place| &place.part.title);
     record.label = Some(facts.label());
-    record.workload = Some(title.unwrap_or(&plan.workload.name).clone());
+    record.workload = Some(facts.job.workload(plan));
     record.clients = Some(facts.step.clients);
     writes.then_some(record)
 }

@@ -1,6 +1,6 @@
 //! Builds a Summary from the facts of a step and the measurement: whole, in one place, for all that measures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::before::PreparedServer;
 use super::in_profile::InProfile;
@@ -61,6 +61,14 @@ pub(super) struct Described {
 pub(super) fn server_label(version: &str, options: &str) -> String {
     let number = version.split('-').next().unwrap_or(version);
     if options.is_empty() { version.to_owned() } else { format!("{number}{options}") }
+}
+
+impl JobFacts<'_> {
+    /// Names the workload of a plan as summaries do.
+    pub(super) fn workload(&self, plan: &Plan) -> String {
+        let title = self.in_profile.as_ref().map(|place| &place.part.title);
+        title.unwrap_or(&plan.workload.name).clone()
+    }
 }
 
 impl StepFacts<'_> {
@@ -169,9 +177,9 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
         return (server.host.clone(), server.found.same_host);
     }
     let count = |of: fn(&ClientHost) -> &String| {
-        let mut counts = BTreeMap::<&str, u32>::new();
-        for host in hosts {
-            *counts.entry(of(host)).or_default() += 1;
+        let mut counts = BTreeMap::<&str, BTreeSet<_>>::new();
+        for (at, host) in hosts.iter().enumerate() {
+            counts.entry(of(host)).or_default().insert(identify_host(at, host));
         }
         counts
     };
@@ -181,21 +189,24 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
     // Their numbers are a condition, too.
     let of_each = count(|host| &host.cpu)
         .into_iter()
-        .map(|(cpu, n)| Some(format!("{} of {cpu}", counted(u64::from(n), "host"))));
+        .map(|(cpu, all)| Some(format!("{} of {cpu}", counted(all.len() as u64, "host"))));
     let cpu = joined(of_each, ", ").unwrap_or_default();
     let facts = HostFacts { kernel, cpu, cores, memory_bytes: 0 };
     let name = all(|host| &host.host);
     (Host { name, cores_usable: cores, facts }, hosts.iter().any(|host| host.same_host))
 }
 
+/// Returns a key of the host of a rank; one whose boot nobody knows is a host of its own.
+fn identify_host(at: usize, host: &ClientHost) -> Result<(&String, &String), usize> {
+    host.boot_id.as_ref().map(|id| (id, &host.host)).ok_or(at)
+}
+
 /// Counts the cores of the hosts. Ranks of one host have no more than the host, if one of them measured and knows it.
 fn count_cores(hosts: &[ClientHost]) -> u32 {
     let mut by_host = BTreeMap::<_, (u32, Option<u32>)>::new();
     for (at, host) in hosts.iter().enumerate() {
-        // One whose boot nobody knows is a host of its own.
-        let key = host.boot_id.as_ref().map(|id| (id, &host.host)).ok_or(at);
         let all = host.share.as_ref().and_then(|share| share.host_cores);
-        let (sum, most) = by_host.entry(key).or_default();
+        let (sum, most) = by_host.entry(identify_host(at, host)).or_default();
         *sum += host.cores;
         *most = (*most).max(all);
     }
@@ -379,7 +390,9 @@ mod tests {
     use crate::judge;
     use crate::mysql::{ConnectOptions, Dataset, Fingerprint, ServerLink};
     use crate::observe::{ClientReading, ROOT, Whereabouts, host};
+    use crate::plan::experiment::{self, Overrides};
     use crate::plan::knobs::Knobs;
+    use crate::plan::profile::Profile;
     use crate::stop::Stop;
     use crate::summary::{Driver, Outcome, SettingChange, SuiteTest, VerdictKind};
     use crate::terms::Class;
@@ -469,9 +482,11 @@ mod tests {
     #[test]
     fn hosts_are_the_same_client_in_whatever_order_they_are_named() {
         let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
-        let client = |cpus: [&str; 3]| {
-            let host =
-                |cpu: &str| ClientHost { cpu: cpu.to_owned(), cores: 2, ..Default::default() };
+        let client = |boot_id: Option<&str>, cpus: [&str; 3]| {
+            let host = |cpu: &str| {
+                let (boot_id, cpu) = (boot_id.map(str::to_owned), cpu.to_owned());
+                ClientHost { boot_id, cpu, cores: 2, ..Default::default() }
+            };
             let run = MeasuredStep { hosts: cpus.map(host).into(), ..measured(8, None) };
             let of = |facts: StepFacts<'_>| {
                 let sweep = Measured::Sweep(Box::default(), None);
@@ -480,8 +495,11 @@ mod tests {
             let client = summary(&run, of).client;
             (client.cpu, client.cores)
         };
-        assert_eq!(client(["A", "B", "A"]), ("2 hosts of A, 1 host of B".to_owned(), 6));
-        assert_eq!(client(["B", "A", "A"]), client(["A", "B", "A"]));
+        let told = client(None, ["A", "B", "A"]);
+        assert_eq!(told, ("2 hosts of A, 1 host of B".to_owned(), 6));
+        assert_eq!(client(None, ["B", "A", "A"]), told);
+        // Ranks of one host, on cores of their own.
+        assert_eq!(client(Some("a"), ["A"; 3]), ("1 host of A".to_owned(), 6));
     }
 
     #[test]
@@ -500,6 +518,32 @@ mod tests {
         assert_eq!(all([None; 3], 8), 24);
         let idle = ClientHost { share: None, ..rank(Some("a"), 2, 8) };
         assert_eq!(count([idle.clone(), idle, rank(Some("b"), 2, 8)]), 6);
+    }
+
+    #[test]
+    fn workload_has_the_name_of_its_run_in_a_profile() {
+        let text = "name = 'x'\n[[server]]\nsandbox = {}\n\
+                    [[run]]\nworkload = 'point-select'\nclients = 1\n";
+        let profile = Profile::parse(text, "p").expect("sound");
+        let mut experiment = experiment::build(&profile, &Overrides::default()).expect("sound");
+        // As of a script whose run has a name: its plan has the script's.
+        experiment.parts[0].title = "mine".to_owned();
+        let (legs, part) = (experiment.legs(|_| true), &experiment.parts[0]);
+        let plan = part.plan().expect("a sweep");
+        let place = InProfile {
+            experiment: &experiment,
+            leg: &legs[0],
+            written_by: None,
+            offset: 0,
+            subject: &experiment.subjects[0],
+            part,
+            pid: None,
+            scaled: None,
+            last: None,
+        };
+        let facts = JobFacts { in_profile: Some(place), ..JobFacts::default() };
+        assert_eq!(facts.workload(plan), "mine");
+        assert_eq!(JobFacts::default().workload(plan), "point-select");
     }
 
     #[test]

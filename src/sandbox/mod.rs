@@ -431,7 +431,7 @@ const REFUSED: &str = "admin-address bind-address bootstrap chroot daemonize dat
 
 /// Options of directories for parts of the data: elsewhere they would outlive a sandbox, and copies would share them.
 const PLACES: &str = "aria-log-dir-path innodb-data-home-dir innodb-doublewrite-dir \
-    innodb-log-group-home-dir innodb-undo-directory log-bin";
+    innodb-log-group-home-dir innodb-undo-directory log-bin rocksdb-datadir rocksdb-wal-dir";
 
 const PREFIXES: [&str; 5] = ["loose-", "skip-", "disable-", "enable-", "maximum-"];
 
@@ -878,6 +878,8 @@ lc-messages-dir                   (No default value)
             "innodb_doublewrite_dir",
             "aria_log_dir_path",
             "log_bin",
+            "rocksdb_datadir",
+            "rocksdb_wal_dir",
         ] {
             let error = accept(name, Some("/nvme/x")).unwrap_err();
             assert!(error.to_string().contains("relative path"), "{name}: {error}");

@@ -568,8 +568,8 @@ contract! {
         pub host_cores: Option<u32>,
         /// CPU time of this host that was used by anybody, interrupts included.
         pub host_busy: Option<f64>,
-        /// CPU time of this host that neither this process, a server on it nor interrupts used; null of a suite, whose
-        /// commands are other programs.
+        /// CPU time of this host that neither this process, other ranks, a server on it nor interrupts used; null of a
+        /// suite, whose commands are other programs.
         pub other_load: Option<f64>,
         /// CPU time of this host that the hypervisor gave to others.
         pub steal: Option<f64>,

@@ -23,7 +23,7 @@ contract! {
         pub count: u64,
     }
 
-    /// Latency of one statement of a transaction.
+    /// Latency of one statement of a transaction, of those that the server answered well.
     pub struct StatementLatency {
         /// Its position in `workload.statements`, from 0.
         pub statement: u32,

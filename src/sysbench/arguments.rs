@@ -177,6 +177,8 @@ impl<'a> Arguments<'a> {
             _ => true,
         };
         match options::find(name).filter(|entry| takes(test, entry.group)) {
+            // As in sysbench, no file has an empty name.
+            Some(entry) if entry.kind == OptionKind::File && text.is_empty() => {}
             Some(entry) if entry.kind == OptionKind::File => self.config_file(text),
             Some(entry) if fits(entry.kind) => self.set(entry, name, text.to_owned()),
             // The script declares its own; its value may be any.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 
 use super::arguments::{Parsed, parse, script_of, test_of};
-use super::options;
+use super::options::{self, Becomes};
 use super::output::Log;
 use super::script::{self, SEED, read_script, script_options};
 use super::scripts::Places;
@@ -19,27 +19,29 @@ use crate::progress::say;
 use crate::stop::Stop;
 use crate::workload::Workload;
 
-/// Flags of loadgen for options of sysbench's.
-const FLAGS: [(&str, &str); 18] = [
-    ("threads", "--clients"),
-    ("time", "--time"),
-    ("warmup-time", "--warmup"),
-    ("events", "--ops"),
-    ("rate", "--rate"),
-    ("report-interval", "--interval"),
-    ("report-checkpoints", "--interval"),
-    ("histogram", "--out"),
-    ("percentile", "--out"),
-    ("loadgen-out", "--out"),
-    ("rand-seed", "--seed"),
-    ("mysql-host", "--host"),
-    ("mysql-port", "--port"),
-    ("mysql-socket", "--socket"),
-    ("mysql-user", "--user"),
-    ("mysql-password", "--password"),
-    ("mysql-db", "--database"),
-    ("mysql-ssl", "--ssl-mode"),
+/// Flags of loadgen for options of sysbench's whose table of options names another flag, or none.
+const FLAGS: [(&str, &str); 4] = [
+    ("report-interval", "interval"),
+    ("report-checkpoints", "interval"),
+    ("histogram", "out"),
+    ("percentile", "out"),
 ];
+
+/// Returns the name of the flag of loadgen that stands for an option of sysbench's.
+fn flag_of(entry: &options::Entry) -> Option<&'static str> {
+    let own = FLAGS.iter().find(|(key, _)| *key == entry.key()).map(|(_, flag)| *flag);
+    own.or(match entry.becomes {
+        Becomes::Flags(words) => words.split(' ').next(),
+        _ => None,
+    })
+}
+
+/// Returns whether scripts make tables, draw numbers or send statements by an option of sysbench's.
+fn decides(entry: &options::Entry) -> bool {
+    let key = entry.key();
+    let starts = ["rand-", "db-", "mysql-ignore-errors"];
+    key != "rand-seed" && (entry.is_of_test() || starts.iter().any(|start| key.starts_with(start)))
+}
 
 pub(crate) struct NativeScript {
     settings: Settings,
@@ -90,27 +92,21 @@ impl NativeScript {
                     .hint("options look like --tables=8; --command NAME runs a command"));
             };
             let name = word.split('=').next().unwrap_or_default().replace('_', "-");
-            if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == name) {
-                let key = flag.trim_start_matches('-');
+            let known = options::find(&name).filter(|entry| !decides(entry));
+            if let Some(flag) = known.and_then(flag_of) {
                 let (error, hint) = if asked.by_keys {
                     let hint =
-                        format!("{key} is a key of the run, of a group beside or of the server");
+                        format!("{flag} is a key of the run, of a group beside or of the server");
                     (format!("{file}: {name} is no option of a script"), hint)
                 } else {
                     (
                         format!("-- --{name}: loadgen has a flag for that"),
-                        format!("{flag}, before --"),
+                        format!("--{flag}, before --"),
                     )
                 };
                 return Err(Error::usage(error).hint(hint));
             }
-            // Scripts make tables and draw numbers by the others.
-            let decides = |entry: &options::Entry| {
-                let key = entry.key();
-                let starts = ["rand-", "db-", "mysql-ignore-errors", "mysql-table-engine"];
-                entry.is_of_test() || starts.iter().any(|start| key.starts_with(start))
-            };
-            if options::find(&name).is_some_and(|entry| !decides(entry)) {
+            if known.is_some() {
                 return Err(Error::usage(format!("-- --{name} does not decide on a script"))
                     .hint("loadgen lua --help lists loadgen's own flags"));
             }
@@ -272,5 +268,26 @@ mod tests {
             assert_eq!(script.workload().name, "tpcc.lua");
         }
         assert!(NativeScript::parse("x/tpcc.lua", None, &[], asked).is_err());
+    }
+
+    #[test]
+    fn flag_of_loadgen_is_named_when_it_stands_for_an_option() {
+        let asked =
+            Asked { threads: 1, database: None, text: false, goes_on: false, by_keys: false };
+        for (option, hint) in [
+            ("--mysql_host=a", "--host, before --"),
+            ("--rand-seed=1", "--seed, before --"),
+            ("--report-interval=1", "--interval, before --"),
+            ("--percentile=99", "--out, before --"),
+            ("--max-time=5", "--time, before --"),
+            ("--mysql-ssl-key=k", "--ssl-key, before --"),
+            ("--verbosity=5", "loadgen lua --help lists"),
+        ] {
+            let read = NativeScript::parse("tpcc", None, &[option.to_owned()], asked);
+            let refused = read.err().expect("it is refused").render();
+            assert!(refused.contains(hint), "{option}: {refused}");
+        }
+        let taken = ["--rand-type=uniform", "--db-ps-mode=disable", "--mysql-ignore-errors=all"];
+        assert!(NativeScript::parse("tpcc", None, &taken.map(str::to_owned), asked).is_ok());
     }
 }

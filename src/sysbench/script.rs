@@ -439,7 +439,7 @@ fn read_value(
         BOOL if OFF.contains(&text) => ScriptValue::Switch(false),
         BOOL => return Err(invalid_option(name, Some(text))),
         INT => {
-            let wrong = || invalid_value(&option.name, text);
+            let wrong = || invalid_value(&option.name.replace('-', "_"), text);
             ScriptValue::Number(int(text).ok_or_else(wrong)?.into())
         }
         SIZE => ScriptValue::Number(size(text)),
@@ -489,5 +489,8 @@ mod tests {
             assert_eq!(size(text) as u64, expected, "{text}");
         }
         assert_eq!(split_list(",a, b,,"), ["a", " b"]);
+        let whole = Declared { name: "a-b".to_owned(), default: None, kind: INT };
+        let wrong = read_value(&whole, "a-b", "x");
+        assert_eq!(wrong, Err("Invalid value for the 'a_b' option: 'x'".to_owned()));
     }
 }

@@ -102,10 +102,7 @@ impl Answer {
         (self.differs || self.rows != expected.len()).then(|| {
             let (wanted, found) =
                 (describe(expected.len(), expected), describe(self.rows, &self.first));
-            format!(
-                "expected {wanted}; there {} {found}",
-                if self.rows == 1 { "is" } else { "are" }
-            )
+            format!("expected {wanted}; there {} {found}", if self.rows > 1 { "are" } else { "is" })
         })
     }
 }
@@ -148,6 +145,12 @@ mod tests {
 
     fn row(values: &[Option<&str>]) -> RowTexts {
         values.iter().map(|value| value.map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn answer_without_a_row_is_told_as_one_of_no_row() {
+        let told = Answer::default().describe_difference(&[row(&[Some("1")])]);
+        assert_eq!(told.as_deref(), Some("expected 1 row: ('1'); there is no row"));
     }
 
     #[test]

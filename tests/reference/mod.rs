@@ -141,6 +141,9 @@ fn the_keys_of_profiles_are_in_the_reference() {
             let turns = table(PROFILE, "RepeatOrder").replace('_', "-").replace("key", "`order`");
             let _ = write!(text, "\n{turns}");
         }
+        if owner == "Knobs" {
+            text += "\nWhere a run has no `tables` or no `rows`, or `rows = \"auto\"`, those of `[tables]` count.\n";
+        }
         if owner == "ScriptKeys" {
             text += "\nIts other keys are those of a run of a workload, but for `workload`, `scan`, `tables`, `rows`, \
                      `spread`, `distribution`, `warm`, `ahi = \"warm\"` and `reconnect_every`, which a script decides.\n";

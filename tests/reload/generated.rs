@@ -158,3 +158,15 @@ fn what_the_server_does_not_take_is_refused_before() {
         assert!(error.contains("local_infile"), "{error}");
     });
 }
+
+#[test]
+fn rows_are_refused_before_a_table_is_dropped_when_new_tables_are_binary() {
+    everywhere(|db| {
+        db.load(&generated(10, EXTENDED));
+        let sql = format!("ALTER DATABASE {} CHARACTER SET binary", db.name);
+        common::query(db.sandbox, &sql);
+        let refused = db.load_until(&generated(10, EXTENDED), &Stop::default());
+        assert_eq!(refused.expect_err("refused").kind().exit_code(), 2);
+        assert_eq!(db.one("SELECT COUNT(*) FROM {db}.sbtest1"), "10");
+    });
+}

@@ -104,6 +104,10 @@ fn every_kept_directory_has_a_report_of_few_and_short_notes() {
 
 /// Holds the report in all layouts that these steps have, and counts them.
 fn every_layout(steps: &[Summary], of: &Options, context: &str) -> usize {
+    // Hosts are shown of steps that did not complete, too; nothing else has their notes.
+    if try_report(steps, of).is_err() {
+        return 0;
+    }
     let mut labels: Vec<&String> = steps.iter().map(|step| &step.label).collect();
     labels.dedup();
     let mut reported = 0;

@@ -102,14 +102,16 @@ fn a_percentile_has_no_cell_when_a_repeat_is_too_short_for_it() {
     };
     assert_eq!(verdict(&steps), Some("same".into()));
     // The slowest repeat of one label: without it the label would be called faster.
-    steps[3].latency.service.count = 40;
-    assert_ne!(verdict(&steps), Some("same".into()));
-    let all: Vec<&Summary> = steps.iter().collect();
-    let options = Options { metric: p99, format: Format::Json, ..Options::default() };
-    let text = render(&all, &options).expect("a report");
-    let json: Value = serde_json::from_str(&text).expect("JSON");
-    let is_there = |line: usize| !json["tables"][0]["lines"][line]["cells"][0].is_null();
-    assert_eq!([is_there(0), is_there(1)], [false, true], "{text}");
+    for count in [40, 0] {
+        steps[3].latency.service.count = count;
+        assert_ne!(verdict(&steps), Some("same".into()), "{count}");
+        let all: Vec<&Summary> = steps.iter().collect();
+        let options = Options { metric: p99, format: Format::Json, ..Options::default() };
+        let text = render(&all, &options).expect("a report");
+        let json: Value = serde_json::from_str(&text).expect("JSON");
+        let is_there = |line: usize| !json["tables"][0]["lines"][line]["cells"][0].is_null();
+        assert_eq!([is_there(0), is_there(1)], [false, true], "{text}");
+    }
 }
 
 const OLD: [f64; 6] = [1000.0, 1004.0, 996.0, 1002.0, 998.0, 1001.0];

@@ -3,7 +3,7 @@
 use super::{json, report};
 use crate::common::summaries::step;
 use loadgen::report::{Layout, Options};
-use loadgen::summary::{ClientHost, HostClock, Summary, VerdictKind};
+use loadgen::summary::{ClientHost, HostClock, Outcome, Summary, VerdictKind};
 
 fn host(rank: u32, ops: u64) -> ClientHost {
     ClientHost {
@@ -52,6 +52,10 @@ fn each_host_is_a_line_with_its_part() {
     assert!(text.contains(" 0.400 "), "{text}");
     let none = report(&steps()[1..], &laid);
     assert_eq!(none, "point-select: hosts, 0 in 1 step\n");
+    let mut lost = steps();
+    lost.truncate(1);
+    lost[0].outcome = Outcome::Aborted;
+    assert!(report(&lost, &laid).starts_with("point-select: hosts, 2 in 1 step\n"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The other layouts: the published texts come out of their own numbers.
 
-use super::{in_full, metric, report, try_report};
+use super::{in_full, metric, repeat, report, try_report};
 use crate::common::summaries::{seed_table, step, worded};
 use loadgen::error::Kind;
 use loadgen::report::{Format, Layout, Metric, Notes, Options};
@@ -221,6 +221,12 @@ fn a_suite_is_told_test_by_test_and_in_total() {
     assert!(collapsed(&text).contains(&"total 4.0.30 100 50 25 1".to_owned()), "{text}");
     let error = try_report(&[step(0, "a", 8, 1.0)], &laid(Layout::Suite)).expect_err("no suite");
     assert_eq!(error.kind(), Kind::Data);
+    let based = Options { baseline: Some("5.6.11".to_owned()), ..laid(Layout::Suite) };
+    let error = try_report(&suites(), &based).expect_err("another flag chooses the base");
+    assert!(error.hints()[0].contains("--order"), "{error}");
+    let ordered = Options { order: vec!["5.6.11".to_owned()], ..laid(Layout::Suite) };
+    let text = report(&suites(), &ordered);
+    assert!(collapsed(&text).contains(&"total 5.6.11 1093 546 273 1".to_owned()), "{text}");
 }
 
 #[test]
@@ -268,6 +274,23 @@ fn the_first_texts_overhead_by_concurrency() {
     let first = rows.next().expect("a row");
     let row = "point-select,8,,qps,statements/s,orig5610+bp1,orig5610+ps,24446,23429,4.16";
     assert!(first.starts_with(row), "{first}");
+}
+
+#[test]
+fn an_overhead_tells_how_well_its_medians_are_known_when_runs_were_repeated() {
+    let (off, on) = (step(0, "off", 8, 1000.0), step(1, "on", 8, 900.0));
+    let mut steps = vec![step(0, "off", 16, 500.0), step(1, "on", 16, 400.0)];
+    steps.extend(vec![repeat(&off, 2, 1010.0), off, repeat(&on, 2, 904.0), on]);
+    let text = report(&steps, &between(Layout::Overhead, "off", "on"));
+    assert_eq!(
+        collapsed(&text),
+        [
+            "point-select: cost in percent of QPS; medians of 1 to 2 repeats, ± half of the range",
+            "clients off on cost %",
+            "8 1005 ±5 902 ±2 10.2",
+            "16 500 400 20.0",
+        ]
+    );
 }
 
 #[test]

@@ -272,8 +272,8 @@ fn other_percentiles_come_from_the_histogram() {
     );
     assert!(try_report(&[a.clone()], &metric("p50")).is_ok(), "its field is there");
     a.latency.service = Distribution { count: 0, p50_us: None, ..a.latency.service };
-    assert_eq!(grid(&report(&[a.clone()], &metric("p42")))[2], "-       a");
-    assert_eq!(grid(&report(&[a], &metric("p50")))[2], "-       a");
+    assert_eq!(grid(&report(&[a.clone()], &metric("p42")))[2], "-       a *");
+    assert_eq!(grid(&report(&[a], &metric("p50")))[2], "-       a *");
 }
 
 #[test]

@@ -349,6 +349,22 @@ fn what_has_no_such_number_has_its_curves_and_timelines_all_the_same() {
 }
 
 #[test]
+fn one_client_and_one_core_are_no_plural() {
+    let mut step = step(0, "a", 1, 100.0);
+    (step.plan.rate, step.client.cores) = (Some(100.0), 1);
+    let html = paged(&[step], &Options::default()).expect("a page");
+    for text in ["open loop of 1 client<", "(1 core)", ", 1 core, "] {
+        assert!(html.contains(text), "no {text}");
+    }
+}
+
+#[test]
+fn a_value_above_the_scale_is_said_to_be_larger_than_its_end() {
+    let html = paged(&sweep(), &Options::default()).expect("a page");
+    assert!(html.contains("(y > top ? '≈ ' : '≥ ')"), "the script tells them apart");
+}
+
+#[test]
 fn outages_and_errors_are_shaded() {
     let mut steps = sweep();
     steps[0].timeline[1].errors = 3;

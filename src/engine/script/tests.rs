@@ -120,17 +120,27 @@ fn window_ends_with_the_last_event_of_a_script_that_ends_all_clients() {
 }
 
 #[test]
-fn window_of_ops_ends_before_thread_done() {
-    let text = "local con = drv:connect()
-    function event() con:query('SELECT 1') end
+fn window_ends_before_thread_done_when_ops_or_scripts_end_it() {
+    let text = "local con, n = drv:connect(), 0
+    function event()
+        n = n + 1
+        if n > 2 then return true end
+        con:query('SELECT 1')
+    end
     function thread_done() ffi.C.usleep(1500000) end";
-    let began = Instant::now();
-    let ran = run_by(Rules::loadgen(), StopAt::Ops(4), 2, text, Canned::default());
-    let (counted, whole_s) = (&ran.step().counted, began.elapsed().as_secs_f64());
-    assert_eq!(counted.timeline.window.ops, 4);
-    assert!(counted.measured_s + 1.5 <= whole_s, "{} of {whole_s}", counted.measured_s);
-    let ends_s = counted.timeline.entries.iter().map(|of| of.start_s + of.length_s);
-    assert!(ends_s.fold(0.0, f64::max) <= counted.measured_s + 1e-6);
+    for stop in [StopAt::Ops(4), StopAt::Time(Duration::from_mins(5))] {
+        let began = Instant::now();
+        let ran = run_by(Rules::loadgen(), stop, 2, text, Canned::default());
+        let (counted, whole_s) = (&ran.step().counted, began.elapsed().as_secs_f64());
+        assert_eq!(counted.timeline.window.ops, 4);
+        let measured_s = counted.measured_s;
+        assert!(measured_s + 1.5 <= whole_s, "{stop:?}: {measured_s} of {whole_s}");
+        let ends_s = counted.timeline.entries.iter().map(|of| of.start_s + of.length_s);
+        assert!(ends_s.fold(0.0, f64::max) <= measured_s + 1e-6, "{stop:?}");
+        // One each 10.3 ms.
+        let probes = ran.step().counts.usage[0].share.turns.probes;
+        assert!(probes as f64 <= measured_s / 0.0103 + 1.0, "{stop:?}: {probes}");
+    }
 }
 
 #[test]

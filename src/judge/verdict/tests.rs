@@ -129,6 +129,12 @@ fn each_reason_begins_above_its_limit() {
 }
 
 #[test]
+fn a_client_is_held_back_for_the_whole_window_at_most() {
+    let verdict = judged(|_, share| share.throttled_s = Some(150.0));
+    assert_eq!(value(&verdict, 0, "part"), Json::from(1.0), "of several cores");
+}
+
+#[test]
 fn what_is_not_known_is_no_reason() {
     let verdict = judged(|step, share| {
         *share = Share { threads: share.threads.clone(), ..Share::default() };

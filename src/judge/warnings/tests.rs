@@ -1,5 +1,7 @@
 //! Each warning, provoked by facts.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::summary::{
     ClientHost, Conditions, ErrorCount, Group, HostState, Interval, Keys, Levels, Link, Phase,
@@ -225,6 +227,15 @@ fn a_redo_log_that_is_written_full_again_and_again() {
     assert_eq!(written(75 << 20, None), ["small_log"]);
     assert_eq!(written(50 << 20, None), [""; 0]);
     assert_eq!(written(75 << 20, Some(2 << 30)), [""; 0]);
+    // The capacity that nobody set is not that of the files that somebody did.
+    let files = |size: u64| {
+        let set =
+            [("log_file_size", size), ("log_files_in_group", 2), ("redo_log_capacity", 100 << 20)];
+        let set = set.map(|(name, value)| (format!("innodb_{name}"), value.to_string()));
+        let variables = BTreeMap::from(set).into();
+        log_bytes(&Server { variables, ..Server::default() })
+    };
+    assert_eq!([files(2 << 30), files(48 << 20)], [Some(4 << 30), Some(100 << 20)]);
 }
 
 #[test]
@@ -269,6 +280,9 @@ fn a_query_cache_and_logs_of_everything() {
     let slow = [("slow_query_log", "ON"), ("long_query_time", "0.000000")];
     assert_eq!(set(&slow), ["instrumented"]);
     assert_eq!(set(&[("slow_query_log", "ON"), ("long_query_time", "10.0")]), [""; 0]);
+    // A log that is on and is written nowhere.
+    assert_eq!(set(&[("general_log", "ON"), ("log_output", "FILE,NONE")]), [""; 0]);
+    assert_eq!(set(&[("general_log", "ON"), ("log_output", "FILE,TABLE")]), ["instrumented"]);
 }
 
 #[test]
@@ -423,6 +437,11 @@ fn a_window_in_which_nothing_was_completed_says_so_and_no_more() {
     assert_eq!(said(4, 0, 1), nothing("3 ended after it, 1 got no answer"));
     assert_eq!(said(0, 7, 0), nothing("7 failed"));
     assert_eq!(said(0, 0, 0), nothing("none began"), "all waited for what the warm-up had begun");
+    let mut late = sound();
+    (late.measured_s, late.totals.ops, late.latency.service.count) = (2.0, 0, 8);
+    // Those that got no answer were issued in the warm-up.
+    (late.totals.abandoned, late.latency.abandoned) = (3, Some(0));
+    assert_eq!(of(&late), nothing("8 ended after it, 3 got no answer"));
     let mut undue = sound();
     (undue.measured_s, undue.totals.ops, undue.latency.service.count) = (2.0, 0, 0);
     undue.totals.intended = Some(0);

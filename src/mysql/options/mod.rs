@@ -32,7 +32,7 @@ pub use files::{Env, Text};
 /// The way to the server. A missing value comes from `--url` or LOADGEN_URL, then from the
 /// groups `[client]`, `[client-server]`, `[client-mariadb]` and `[loadgen]` of the option files, then from MYSQL_HOST, MYSQL_TCP_PORT,
 /// MYSQL_UNIX_PORT and MYSQL_PWD.
-#[derive(clap::Args, Debug, Clone, Default)]
+#[derive(clap::Args, Debug, Clone, Default, PartialEq)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionArgs {
     /// Host, or several: a,b:3307; localhost or no host, without a port, uses the Unix socket if

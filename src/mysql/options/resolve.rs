@@ -131,6 +131,13 @@ impl ConnectionArgs {
         }
         Ok(self)
     }
+
+    /// Returns whether these name a server: the two flags left out leave open which one.
+    pub(crate) fn name_server(&self, env: &Env) -> Result<bool> {
+        let ConnectionArgs { no_defaults, connect_timeout, .. } = *self;
+        let nameless = ConnectionArgs { no_defaults, connect_timeout, ..Default::default() };
+        Ok(*self != nameless || env.text("LOADGEN_URL")?.is_some())
+    }
 }
 
 struct Inputs {
@@ -569,6 +576,18 @@ mod tests {
         let mut nameless = world(&[], &[], &[]);
         nameless.os_user = None;
         assert!(error("", &nameless).hints()[0].contains("-u"));
+    }
+
+    #[test]
+    fn server_is_named_by_more_than_what_to_leave_out_and_how_long_to_wait() {
+        let connect_timeout = Some(Duration::from_secs(3));
+        let nameless =
+            ConnectionArgs { no_defaults: true, connect_timeout, ..ConnectionArgs::default() };
+        let named = ConnectionArgs { port: Some(3307), ..nameless.clone() };
+        let (nothing, url) = (world(&[], &[], &[]), world(&["LOADGEN_URL=mysql://h/"], &[], &[]));
+        let cases = [(&nameless, &nothing), (&nameless, &url), (&named, &nothing)];
+        let found = cases.map(|(args, env)| args.name_server(env).expect("text"));
+        assert_eq!(found, [false, true, true]);
     }
 
     const FILE: Files = &[(

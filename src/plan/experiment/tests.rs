@@ -415,6 +415,14 @@ fn only_takes_a_workload_as_the_profile_spells_it() {
 }
 
 #[test]
+fn estimate_is_bounded_when_a_run_has_more_ops_than_anybody_waits_for() {
+    let ops = "rate = 1\nops = \"10000000000000000000\"";
+    let text = TEXT.replace("clients = 1\n", "clients = [1, 2]\n").replace("ops = 100000", ops);
+    let list = experiment(&text, &overrides()).list(|_| true, |_| 0);
+    assert!(list.contains(" to measure"), "{list}");
+}
+
+#[test]
 fn an_estimate_has_the_time_that_reads_all_rows() {
     let estimate = |text: &str| {
         let experiment = experiment(text, &overrides());

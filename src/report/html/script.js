@@ -53,7 +53,8 @@
       // A label has a line for each repeat, and several where one has gaps: the nearest speaks for it.
       const further = values.has(of) && Math.abs(y - pointed) >= Math.abs(values.get(of)[0] - pointed);
       if (away || further || !switches[of].checked) continue;
-      const value = () => '≈ ' + digits(((bottom - y) / (bottom - top)) * most);
+      // A value above the scale is drawn at its end.
+      const value = () => (y > top ? '≈ ' : '≥ ') + digits(((bottom - y) / (bottom - top)) * most);
       values.set(of, [y, of, places ? group.dataset.v.split('|')[i] : value()]);
     }
     return [at, heading, [...values.values()]];

@@ -395,6 +395,7 @@ fn lines_that_sysbench_writes_itself_are_kept_when_it_would_go_on() {
     assert_eq!(opening.stdout, warning.to_owned() + &header());
     let opening = settings("--test=oltp_insert --time=0 --config-file=/nonexistent run").opening;
     assert_eq!(opening.early, format!("{DEPRECATED}/nonexistent: No such file or directory\n"));
+    assert_eq!(settings("--config-file= oltp_insert run").opening.early, "");
     let endless = "WARNING: Both event and time limits are disabled, running an endless test\n";
     assert_eq!(opening.stdout, endless.to_owned() + &header());
 }
