@@ -37,7 +37,7 @@ fn run(words: &str) -> (u64, u64) {
 }
 
 #[test]
-fn operations_allocate_nothing_and_two_records_over_tls_nor_do_names_of_events() {
+fn operations_and_events_of_scripts_allocate_nothing_and_two_records_over_tls() {
     let certificates = Certificates::new();
     certificates.sign("good", "DNS:localhost", 2);
     certificates.install("good");
@@ -67,13 +67,22 @@ fn operations_allocate_nothing_and_two_records_over_tls_nor_do_names_of_events()
         let most = few + ops * most + 300 + ms;
         assert!(many < most, "{words}: {few}, then {many} in {ms} ms");
     }
-    // A script allocates; the name of an event adds nothing to that.
-    let events = |text: &str| {
-        let path = results.path().join("event.lua");
-        std::fs::write(&path, format!("function event() {text} end")).expect("written");
-        let (path, how) = (path.display(), "--clients 4 --engine-threads 1 --warmup 0");
-        run(&format!("loadgen lua {path} {how} --ops 20000 --out {out} {login}")).0
-    };
-    let (plain, named) = (events(""), events("loadgen.transaction('new order')"));
-    assert!(named < plain + 10_000, "{plain} without, {named} with a name");
+    let path = results.path().join("event.lua");
+    for event in ["", "loadgen.transaction('new order')", "param:set(7) st:execute()"] {
+        std::fs::write(&path, format!("{THREAD_INIT} function event() {event} end"))
+            .expect("written");
+        let of = |ops: u64| {
+            let (path, how) = (path.display(), "--clients 4 --engine-threads 1 --warmup 0");
+            run(&format!("loadgen lua {path} {how} --ops {ops} --out {out} {login} {plain}"))
+        };
+        let ((few, _), (many, ms)) = (of(100), of(10_100));
+        assert!(many < few + 300 + ms, "{event}: {few}, then {many} in {ms} ms");
+    }
 }
+
+/// Prepares a statement with one parameter.
+const THREAD_INIT: &str = "function thread_init()
+    st = sysbench.sql.driver():connect():prepare('SELECT c FROM sbtest1 WHERE id = ?')
+    param = st:bind_create(sysbench.sql.type.INT)
+    st:bind_param(param)
+end";

@@ -308,8 +308,7 @@ const OTHER_TABLES: &str =
     "the tables are not what this workload needs; loadgen prepare makes them";
 const OTHER_ROWS: &str =
     "the tables do not hold what the workload's `expect` says: one of both must change";
-const OWN_CONNECTIONS: &str =
-    "a longer --op-timeout waits longer; no policy opens the connections of a script again";
+const OWN_CONNECTIONS: &str = "a longer --op-timeout waits longer; no policy goes on after an event of a script that was given up";
 const RECONNECT: &str = "--on-error reconnect opens lost connections again and goes on";
 
 /// A shorter time without success is no outage, whatever failed in it.

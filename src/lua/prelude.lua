@@ -369,7 +369,7 @@ end
 function Statement:execute()
   local con, params = self.connection, self.params
   if is_closed(con) then return nil end
-  for i = 1, #params do values[i] = params[i].value end
+  for i = 1, #self.kinds do values[i] = (params[i] or NO_PARAMS).value end
   local columns, rows = execute(self)
   if columns then return result(con, columns, rows) end
   raise(con, "<prepared statement>", 3)
@@ -413,6 +413,7 @@ function Param:set_rand_str(pattern) self:set(random_string(pattern)) end
 -- Says in sysbench's words why there is no row; under loadgen's own flags nothing is said.
 local function no_row(why)
   if not settings.native then host.alert(format("attempt to fetch row from an %s result set", why)) end
+  return nil
 end
 
 function Result:fetch_row()
@@ -871,11 +872,11 @@ local function set_options(env)
   end
 end
 
--- The key of an environment's driver, in its table sysbench.
-local DRIVER = {}
+-- By environment.
+local drivers = {}
 local asked
 
-local function own_driver() return getfenv(0).sysbench[DRIVER] end
+local function own_driver() return drivers[getfenv(0)] end
 
 -- Finds the driver of a name, or that of the command line: there is one. Returns nil where it cannot be.
 local function find_driver(name)
@@ -1030,7 +1031,7 @@ end
 -- A script may replace it, or wrap it.
 function base.thread_run(tid) return thread_run(getfenv(0), tid) end
 
--- The parts of a client's tables that are the same for all. What a script changes is in tables of its own.
+-- What a client's tables begin with. They are its own: a script may wrap a function, and list what there is.
 local SQL = {
   type = TYPE, error = ERROR,
   driver = function(name)
@@ -1051,19 +1052,25 @@ for i, word in ipairs(settings.argv) do CMDLINE.argv[i - 1] = word end
 for name, number in pairs(ARG) do CMDLINE[name] = number end
 local SYSBENCH = {
   version = "1.0.20", version_string = "sysbench 1.0.20", error = { NONE = 0, RESTART_EVENT = RESTART_EVENT },
-  db = db, report_csv = report_csv, report_json = report_json, report_default = report_default,
+  report_csv = report_csv, report_json = report_json, report_default = report_default,
 }
-local OF_SQL, OF_CMDLINE, OF_SYSBENCH = { __index = SQL }, { __index = CMDLINE }, { __index = SYSBENCH }
-local OF_RAND, OF_HISTOGRAM = { __index = rand }, { __index = { new = new_histogram } }
+local HISTOGRAM = { new = new_histogram }
 local OF_PRELOAD, OF_LOADED = { __index = package.preload }, { __index = loaded_at_first }
+
+local function copy(list)
+  local own = {}
+  for name, item in pairs(list) do own[name] = item end
+  return own
+end
 
 local function new_state(tid)
   local env = { thread_id = tid }
   env._G = env
-  env.sysbench = setmetatable({
-    tid = tid, hooks = {}, cmdline = setmetatable({}, OF_CMDLINE), rand = setmetatable({}, OF_RAND),
-    sql = setmetatable({}, OF_SQL), histogram = setmetatable({}, OF_HISTOGRAM), [DRIVER] = make_driver(env),
-  }, OF_SYSBENCH)
+  drivers[env] = make_driver(env)
+  local own = copy(SYSBENCH)
+  own.tid, own.hooks, own.cmdline, own.rand = tid, {}, copy(CMDLINE), copy(rand)
+  own.sql, own.db, own.histogram = copy(SQL), copy(db), copy(HISTOGRAM)
+  env.sysbench = own
   -- loadgen's own, which sysbench does not have.
   env.loadgen = { transaction = transaction }
   env.io = make_io()
@@ -1207,6 +1214,21 @@ function entries.start(entry, ...)
     setfenv(0, arguments[1])
     return catch(pcall(entries[entry], unpack(arguments, 1, n)))
   end)
+end
+
+local function restore(ok, ...)
+  setfenv(0, _G)
+  if not ok then error((...), 0) end
+  return ...
+end
+
+-- These two run outside of a client's coroutine, and find its environment all the same.
+for _, name in ipairs({ "validate", "verify" }) do
+  local f = entries[name]
+  entries[name] = function(env, ...)
+    setfenv(0, env)
+    return restore(pcall(f, env, ...))
+  end
 end
 
 return entries

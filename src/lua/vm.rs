@@ -809,7 +809,7 @@ mod tests {
             local rs = con:query('SELECT 1') rs:fetch_row()";
         assert_eq!(told(fetch, 0), ["attempt to fetch row from an empty result set"]);
         assert_eq!(told(fetch, 1), Vec::<String>::new());
-        let freed = format!("{fetch} rs:free() assert(rs:fetch_row() == nil)");
+        let freed = format!("{fetch} rs:free() assert(select('#', rs:fetch_row()) == 1)");
         assert_eq!(told(&freed, 1), ["attempt to fetch row from an invalid result set"]);
         let row = "assert(sysbench.sql.driver():connect():query_row('SELECT 1') == nil)";
         assert_eq!(told(row, 0), Vec::<String>::new());
@@ -818,9 +818,18 @@ mod tests {
     #[test]
     fn function_of_the_api_that_a_script_wraps_is_wrapped_once_for_each_client() {
         let vm = vm_of(
-            "local draw = sysbench.rand.uniform
+            "local draw, n = sysbench.rand.uniform, 0
             function sysbench.rand.uniform(a, b) return draw(a, b) + 1 end
-            assert(sysbench.rand.uniform(5, 5) == 6)",
+            assert(sysbench.rand.uniform(5, 5) == 6)
+            for _, list in ipairs({ sysbench.db, sysbench.sql, sysbench.cmdline, sysbench.histogram, sysbench }) do
+                for name, f in pairs(list) do
+                    if type(f) == 'function' then
+                        assert(f ~= print, name)
+                        n, list[name] = n + 1, print
+                    end
+                end
+            end
+            assert(n > 10)",
         );
         for _ in 0..2 {
             let turn = run(&vm);
@@ -904,6 +913,23 @@ mod tests {
         assert!(matches!(state.resume(Reply::Nothing), Turn::Done(true)));
         let words = state.verify_queries().expect_err("it is no list");
         assert_eq!(words, "loadgen.verify[1].rows[1] is no list");
+    }
+
+    #[test]
+    fn environment_is_the_clients_when_verify_or_a_validator_asks_for_it() {
+        let text = "sysbench.cmdline.options = {
+                a = { 'text', 'x', sysbench.cmdline.ARG_STRING,
+                    function() return sysbench.cmdline.command_defined('mine') end },
+            }
+            sysbench.cmdline.commands = { mine = { function() end } }
+            function loadgen.verify()
+                assert(getfenv(0) == _G and require('oltp_common') and package.loaded.sysbench == sysbench)
+                return { { name = 'n', sql = 'SELECT 1' } }
+            end";
+        let mut state = begun(&vm_of(text));
+        assert!(matches!(state.resume(Reply::Nothing), Turn::Done(true)));
+        assert_eq!(state.validates("a", "x"), Ok(true));
+        assert_eq!(state.verify_queries().map(|queries| queries.len()), Ok(1));
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl ComparedCell<'_, '_> {
         };
         let left_out = |label| self.table.line(label).map_or(&[][..], |line| &line.left_out);
         let all_done = |label| among(&self.column, left_out(label)).is_empty();
-        (!self.has_scarce_runs() && self.labels.into_iter().all(all_done)).then_some(lacking)
+        (!self.has_short_runs() && self.labels.into_iter().all(all_done)).then_some(lacking)
     }
 
     /// Returns the ratio of the medians, turned as its own is, where one is above 1 and the other below.
@@ -108,12 +108,15 @@ impl ComparedCell<'_, '_> {
             let cell = self.cells[at];
             let steps: Vec<&Summary> = cell.iter().flat_map(|cell| cell.steps()).collect();
             let values = cell.map_or(&[][..], |cell| &cell.values);
-            let scarce = self.scarce_runs(self.labels[at]);
-            let not_measured = cell.is_none() && left_out.is_empty() && scarce.is_none();
+            let [short, silent] = self.count_scarce_runs(self.labels[at]);
+            let not_measured = cell.is_none() && left_out.is_empty() && short + silent == 0;
             lacks.extend(not_measured.then(|| format!("not measured by {label}")));
-            lacks.extend(
-                scarce.map(|runs| format!("{runs} of {label} too short for this percentile")),
-            );
+            for (runs, why) in
+                [(short, "too short for this percentile"), (silent, "without an answer")]
+            {
+                let runs = (runs > 0).then(|| counted(runs, "run"));
+                lacks.extend(runs.map(|runs| format!("{runs} of {label} {why}")));
+            }
             let mut of_runs = |count: usize, of: usize, what: &str| {
                 lacks
                     .extend((count > 0).then(|| format!("{count} of {of} runs of {label} {what}")));
@@ -133,11 +136,13 @@ impl ComparedCell<'_, '_> {
         (!lacks.is_empty()).then(|| lacks.join(", "))
     }
 
-    fn scarce_runs(&self, label: &str) -> Option<String> {
-        let runs = self.table.line(label)?.runs.iter().filter(|run| run.cell() == self.column);
-        let steps = runs.filter_map(|run| run.measured());
-        let scarce = steps.filter(|step| self.table.metric.scarce(step).is_some()).count();
-        (scarce > 0).then(|| counted(scarce as u64, "run"))
+    /// Counts the runs whose answers are too few for the percentile, and those without any.
+    fn count_scarce_runs(&self, label: &str) -> [u64; 2] {
+        let runs = self.table.line(label).map_or(&[][..], |line| &line.runs);
+        let runs = runs.iter().filter(|run| run.cell() == self.column);
+        let scarce = runs.filter_map(|run| self.table.metric.scarce(run.measured()?));
+        let (silent, short): (Vec<_>, Vec<_>) = scarce.partition(|(_, answers)| *answers == 0);
+        [short.len() as u64, silent.len() as u64]
     }
 
     pub(super) fn at(&self, text: &str) -> String {
@@ -170,8 +175,8 @@ impl ComparedCell<'_, '_> {
         Some(format!("{base} and {new} {}", metric.unit().1))
     }
 
-    fn has_scarce_runs(&self) -> bool {
-        self.labels.into_iter().any(|label| self.scarce_runs(label).is_some())
+    fn has_short_runs(&self) -> bool {
+        self.labels.into_iter().any(|label| self.count_scarce_runs(label)[0] > 0)
     }
 
     /// Returns the doubt that more runs may end; where runs are too short more of them decide nothing.
@@ -179,7 +184,7 @@ impl ComparedCell<'_, '_> {
         use Compared::{Better, Incomplete, NoRatio, NotComparable, NotMeasured, Same, Worse};
         let why = match self.verdict {
             Better | Worse | Same | NoRatio | NotComparable => return None,
-            NotMeasured if self.has_scarce_runs() => return None,
+            NotMeasured if self.has_short_runs() => return None,
             Incomplete | NotMeasured => self.lack_in_words()?,
             found => {
                 let ([base, new], at) = (self.labels.map(label), at_clients(&self.column));

@@ -137,9 +137,13 @@ pub(super) fn costs(tables: &[WorkloadTable], options: &Options) -> Result<Vec<P
     Ok(tables.iter().map(|(table, pairs)| cost_page(table, pairs)).collect())
 }
 
-fn cost_page(table: &WorkloadTable, pairs: &[Pair]) -> Page {
+fn cost_page<'t>(table: &'t WorkloadTable<'t>, pairs: &[Pair]) -> Page {
     let decimals = table.metric.decimals(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
-    let is_repeated = table.cells().any(|cell| cell.spread.n > 1);
+    let shown = || {
+        let lines = table.lines.iter();
+        lines.flat_map(|line| pairs.iter().filter_map(|pair| line.at(&pair.column)))
+    };
+    let is_repeated = shown().any(|cell| cell.spread.n > 1);
     let mut rows = of_pairs(table, pairs).shown("clients", |pair| pair.column.to_string());
     for (at, line) in table.lines.iter().enumerate() {
         rows = rows.shown(&marked(table, at), |pair| {
@@ -174,8 +178,8 @@ fn cost_page(table: &WorkloadTable, pairs: &[Pair]) -> Page {
     let title = format!(
         "{}: cost in percent of {short}{}{}",
         escape::line(table.workload),
-        medians(table.cells()),
-        explain_uncertainty(table)
+        medians(shown()),
+        explain_uncertainty(shown)
     );
     Page::new(title, sheet, lines).footed(table)
 }

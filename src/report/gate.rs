@@ -99,9 +99,12 @@ fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<Gat
                 let counted = if of_errors { &left_out[..] } else { &[] };
                 let runs = [&completed[..], counted].concat();
                 let (mut found, is_open, is_scarce) = judge_runs(gate, &runs)?;
-                // Errors that are too many already become no fewer by what is missing.
-                let most = (Bound::<f64>::Unbounded, gate.range.1);
-                let is_sure = of_errors && found.value.is_some_and(|value| !most.contains(&value));
+                // Errors become no fewer by what is missing: too many are too many, and enough are enough.
+                let (most, least) = ((Bound::Unbounded, gate.range.1), gate.range);
+                let has_no_end = gate.quantity == Quantity::Errors && most.1 == Bound::Unbounded;
+                let is_sure =
+                    |value: f64| !most.contains(&value) || has_no_end && least.contains(&value);
+                let is_sure = of_errors && found.value.is_some_and(is_sure);
                 if missing > 0 && found.held.is_some() && !is_sure {
                     found = GateOutcome::compare(gate, Err(lacking.clone()));
                 }
@@ -134,7 +137,7 @@ fn judge_runs(gate: &Gate, runs: &[&Summary]) -> Result<(GateOutcome, bool, bool
         judged = groups.iter().collect();
     }
     let scarce = |step: &&Summary| metric(gate.quantity)?.scarce(step);
-    let is_scarce = judged.iter().find_map(scarce).is_some();
+    let is_scarce = judged.iter().filter_map(scarce).any(|(_, answers)| answers > 0);
     let is_open = judged.iter().any(|run| run.latency.response.is_some());
     Ok((judge(gate, &judged)?, is_open, is_scarce))
 }

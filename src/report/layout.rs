@@ -107,7 +107,7 @@ fn page(table: &WorkloadTable) -> Page {
         label(line.label) + if is_all_marked(table, *at) { " *" } else { "" }
     });
     let sheet = Sheet { pitch: PITCH, drawn: shapes(table), ..rows.sheet() };
-    let title = vec![title(table) + &explain_uncertainty(table)];
+    let title = vec![title(table) + &explain_uncertainty(|| table.cells())];
     Page { title, sheets: vec![sheet, records(table)], ..Page::default() }.footed(table)
 }
 

@@ -370,7 +370,7 @@ impl Metric {
         let Metric::Time(of, _) = self else { return None };
         let percentile = self.percentile()?;
         let count = of.times(&summary.latency)?.count;
-        // A load has no window; one without a single time is the slowest repeat of all.
+        // A load has no answers to wait for. A window without a single one is the slowest of all.
         let is_asked = count > 0 || summary.measured_s > 0.0 && !ran_to_its_end(summary);
         (is_asked && is_scarce(percentile.0, count)).then_some((percentile, count))
     }

@@ -374,8 +374,10 @@ pub(crate) fn medians<'t>(cells: impl Iterator<Item = &'t TableCell<'t>>) -> Str
     }
 }
 
-pub(crate) fn explain_uncertainty(table: &WorkloadTable) -> String {
-    let cells = || table.cells().filter(|cell| cell.spread.n > 1);
+pub(crate) fn explain_uncertainty<'t, I: Iterator<Item = &'t TableCell<'t>>>(
+    of: impl Fn() -> I,
+) -> String {
+    let cells = || of().filter(|cell| cell.spread.n > 1);
     let (some, all) = (cells().next().is_some(), cells().all(|cell| cell.interval.is_some()));
     let of = match (some, all, cells().any(|cell| cell.interval.is_some())) {
         (false, ..) => return String::new(),

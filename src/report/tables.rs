@@ -23,26 +23,26 @@ pub(super) fn tables_to_show<'a>(
     options: &Options,
 ) -> Result<Vec<WorkloadTable<'a>>> {
     options.check()?;
-    let mut tables: Vec<WorkloadTable> = Vec::new();
+    let mut found: Vec<WorkloadTable> = Vec::new();
     for metric in std::iter::once(options.metric).chain(options.also.iter().copied()) {
-        tables.extend(self::tables(runs, &Options { metric, ..options.clone() })?);
+        found.extend(tables(runs, &Options { metric, ..options.clone() })?);
     }
-    let labels = labels(&tables);
+    let labels = labels(&found);
     options.order.iter().try_for_each(|label| require_label(&labels, "--order", label))?;
     // If invocations clash, the newest is the result, also if nothing of it completed.
     let has_result = |line: &LabelRow| !line.runs.is_empty() || line.clashing > 0;
-    let any = tables.iter().flat_map(|table| &table.lines).any(has_result);
+    let any = found.iter().flat_map(|table| &table.lines).any(has_result);
     if !any && !matches!(options.layout, Layout::Hosts | Layout::Outages | Layout::Slo) {
         let text = format!("no step completed, of {} that began", steps_among(runs).count());
         return Err(Error::data(text).hint("--partial shows what they measured before they ended"));
     }
     let is_imported = runs.iter().any(|run| run.imported().is_some());
-    let has_no_number = tables.iter().all(|table| table.items().next().is_none());
+    let has_no_number = found.iter().all(|table| table.items().next().is_none());
     if options.layout.has_metric() && is_imported && has_no_number {
-        return Err(not_printed(&tables, runs));
+        return Err(not_printed(&found, runs));
     }
     options.baseline.iter().try_for_each(|label| require_label(&labels, "--baseline", label))?;
-    Ok(tables)
+    Ok(found)
 }
 
 /// Workloads and labels by the time of their first run, and what starts at the same instant by name.

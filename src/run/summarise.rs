@@ -177,9 +177,11 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
         return (server.host.clone(), server.found.same_host);
     }
     let count = |of: fn(&ClientHost) -> &String| {
-        let mut counts = BTreeMap::<&str, BTreeSet<_>>::new();
+        let mut counts = BTreeMap::<&str, (BTreeSet<_>, usize)>::new();
         for (at, host) in hosts.iter().enumerate() {
-            counts.entry(of(host)).or_default().insert(identify_host(at, host));
+            let (all, ranks) = counts.entry(of(host)).or_default();
+            all.insert(identify_host(at, host));
+            *ranks += 1;
         }
         counts
     };
@@ -187,9 +189,11 @@ fn client_host(server: &PreparedServer<'_>, run: &MeasuredStep) -> (Host, bool) 
     let cores = count_cores(hosts);
     let kernel = all(|host| &host.kernel);
     // Their numbers are a condition, too.
-    let of_each = count(|host| &host.cpu)
-        .into_iter()
-        .map(|(cpu, all)| Some(format!("{} of {cpu}", counted(all.len() as u64, "host"))));
+    let of_each = count(|host| &host.cpu).into_iter().map(|(cpu, (all, ranks))| {
+        let hosts = counted(all.len() as u64, "host");
+        let more = (ranks > all.len()).then(|| format!(" ({ranks} ranks)"));
+        Some(format!("{hosts} of {cpu}{}", more.unwrap_or_default()))
+    });
     let cpu = joined(of_each, ", ").unwrap_or_default();
     let facts = HostFacts { kernel, cpu, cores, memory_bytes: 0 };
     let name = all(|host| &host.host);
@@ -499,7 +503,7 @@ mod tests {
         assert_eq!(told, ("2 hosts of A, 1 host of B".to_owned(), 6));
         assert_eq!(client(None, ["B", "A", "A"]), told);
         // Ranks of one host, on cores of their own.
-        assert_eq!(client(Some("a"), ["A"; 3]), ("1 host of A".to_owned(), 6));
+        assert_eq!(client(Some("a"), ["A"; 3]), ("1 host of A (3 ranks)".to_owned(), 6));
     }
 
     #[test]

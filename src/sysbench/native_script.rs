@@ -95,8 +95,9 @@ impl NativeScript {
             let known = options::find(&name).filter(|entry| !decides(entry));
             if let Some(flag) = known.and_then(flag_of) {
                 let (error, hint) = if asked.by_keys {
-                    let hint =
-                        format!("{flag} is a key of the run, of a group beside or of the server");
+                    let hint = format!(
+                        "it is --{flag} of loadgen, or a key of the run, of a group beside or of the server"
+                    );
                     (format!("{file}: {name} is no option of a script"), hint)
                 } else {
                     (

@@ -93,6 +93,7 @@ fn errors_are_compared_when_a_label_has_none() {
 #[test]
 fn a_percentile_has_no_cell_when_a_repeat_is_too_short_for_it() {
     let mut steps = [runs("old", 8, 0, &OLD), runs("new", 8, 200, &OLD)].concat();
+    let others = [runs("old", 16, 400, &OLD), runs("new", 16, 600, &OLD)].concat();
     let p99: Metric = "p99".parse().expect("a metric");
     let asked = Question { metric: p99, format: Format::Json, ..question("old", "new") };
     let verdict = |steps: &[Summary]| {
@@ -105,6 +106,10 @@ fn a_percentile_has_no_cell_when_a_repeat_is_too_short_for_it() {
     for count in [40, 0] {
         steps[3].latency.service.count = count;
         assert_ne!(verdict(&steps), Some("same".into()), "{count}");
+        // Without a cell in common nothing is compared.
+        let with_others = [steps.clone(), others.clone()].concat();
+        let why = compared(&with_others, &asked).map(|found| found.text).expect("compared");
+        assert_eq!(why.contains("1 run of old without an answer"), count == 0, "{why}");
         let all: Vec<&Summary> = steps.iter().collect();
         let options = Options { metric: p99, format: Format::Json, ..Options::default() };
         let text = render(&all, &options).expect("a report");

@@ -136,6 +136,8 @@ fn a_run_that_did_not_complete_hides_neither_its_errors_nor_itself() {
     assert!(!told.scarce, "no longer window would tell");
     let told = judged(&steps, &[gate("errors>=5")], &Options::default());
     assert_eq!((told.failed.len(), told.undecided.len()), (0, 1), "there may be more: {told:?}");
+    let enough = judged(&steps, &[gate("errors>=0")], &Options::default());
+    assert_eq!((enough.failed.len(), enough.undecided.len()), (0, 0), "{enough:?}");
     // Errors before the window opened count, too.
     steps[2].totals.errors = vec![error(7)];
     steps[2].measured_s = 0.0;

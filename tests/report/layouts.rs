@@ -281,6 +281,10 @@ fn an_overhead_tells_how_well_its_medians_are_known_when_runs_were_repeated() {
     let (off, on) = (step(0, "off", 8, 1000.0), step(1, "on", 8, 900.0));
     let mut steps = vec![step(0, "off", 16, 500.0), step(1, "on", 16, 400.0)];
     steps.extend(vec![repeat(&off, 2, 1010.0), off, repeat(&on, 2, 904.0), on]);
+    // Only one label has these: they are not shown.
+    let alone = step(0, "off", 32, 300.0);
+    steps.extend([repeat(&alone, 2, 310.0), repeat(&alone, 3, 320.0)]);
+    steps.push(alone);
     let text = report(&steps, &between(Layout::Overhead, "off", "on"));
     assert_eq!(
         collapsed(&text),

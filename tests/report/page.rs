@@ -361,7 +361,7 @@ fn one_client_and_one_core_are_no_plural() {
 #[test]
 fn a_value_above_the_scale_is_said_to_be_larger_than_its_end() {
     let html = paged(&sweep(), &Options::default()).expect("a page");
-    assert!(html.contains("(y > top ? '≈ ' : '≥ ')"), "the script tells them apart");
+    assert!(html.contains("(isCut && y <= top ? '≥ ' : '≈ ')"), "the script tells them apart");
 }
 
 #[test]

@@ -45,6 +45,7 @@
     const [at, heading] = places ? places[nearest(places, x)]
       : [within, digits(((within - left) / (right - left)) * seconds) + ' s'];
     const values = new Map();
+    const isCut = chart.textContent.includes('▲ up to');
     for (const group of chart.querySelectorAll('g:not(.key)')) {
       const [of, all] = [label(group), vertices(group)];
       const i = nearest(all, at);
@@ -53,8 +54,8 @@
       // A label has a line for each repeat, and several where one has gaps: the nearest speaks for it.
       const further = values.has(of) && Math.abs(y - pointed) >= Math.abs(values.get(of)[0] - pointed);
       if (away || further || !switches[of].checked) continue;
-      // A value above the scale is drawn at its end.
-      const value = () => (y > top ? '≈ ' : '≥ ') + digits(((bottom - y) / (bottom - top)) * most);
+      // A value above a scale that is cut is drawn at its end.
+      const value = () => (isCut && y <= top ? '≥ ' : '≈ ') + digits(((bottom - y) / (bottom - top)) * most);
       values.set(of, [y, of, places ? group.dataset.v.split('|')[i] : value()]);
     }
     return [at, heading, [...values.values()]];
