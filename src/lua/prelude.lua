@@ -876,7 +876,7 @@ end
 local drivers = {}
 local asked
 
-local function own_driver() return drivers[getfenv(0)] end
+local function own_driver() return drivers[getfenv(0)._G] end
 
 -- Finds the driver of a name, or that of the command line: there is one. Returns nil where it cannot be.
 local function find_driver(name)
@@ -1057,7 +1057,7 @@ local SYSBENCH = {
 local HISTOGRAM = { new = new_histogram }
 local OF_PRELOAD, OF_LOADED = { __index = package.preload }, { __index = loaded_at_first }
 
-local function copy(list)
+local function copy_table(list)
   local own = {}
   for name, item in pairs(list) do own[name] = item end
   return own
@@ -1067,9 +1067,9 @@ local function new_state(tid)
   local env = { thread_id = tid }
   env._G = env
   drivers[env] = make_driver(env)
-  local own = copy(SYSBENCH)
-  own.tid, own.hooks, own.cmdline, own.rand = tid, {}, copy(CMDLINE), copy(rand)
-  own.sql, own.db, own.histogram = copy(SQL), copy(db), copy(HISTOGRAM)
+  local own = copy_table(SYSBENCH)
+  own.tid, own.hooks, own.cmdline, own.rand = tid, {}, copy_table(CMDLINE), copy_table(rand)
+  own.sql, own.db, own.histogram = copy_table(SQL), copy_table(db), copy_table(HISTOGRAM)
   env.sysbench = own
   -- loadgen's own, which sysbench does not have.
   env.loadgen = { transaction = transaction }
@@ -1114,6 +1114,9 @@ function entries.close()
   if objects > 0 then host.write("\n]\n") end
   objects = 0
 end
+
+-- Lets the collector have a client's environment.
+function entries.forget(env) drivers[env] = nil end
 
 function entries.has(env, name)
   local f = env[name]

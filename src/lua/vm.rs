@@ -387,9 +387,10 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
+        // Nothing is left behind where it cannot be taken out.
+        let _ = self.call::<()>("forget", ());
         let Host { envs, threads, .. } = &*self.vm.0;
         for table in [envs, threads] {
-            // Nothing is left behind where it cannot be taken out.
             let _ = table.raw_set(self.stream, Value::Nil);
         }
     }
@@ -923,7 +924,7 @@ mod tests {
             }
             sysbench.cmdline.commands = { mine = { function() end } }
             function loadgen.verify()
-                assert(getfenv(0) == _G and require('oltp_common') and package.loaded.sysbench == sysbench)
+                assert(getfenv(0) == _G and require('sysbench') == sysbench)
                 return { { name = 'n', sql = 'SELECT 1' } }
             end";
         let mut state = begun(&vm_of(text));

@@ -51,7 +51,7 @@ impl ComparedCell<'_, '_> {
         };
         let left_out = |label| self.table.line(label).map_or(&[][..], |line| &line.left_out);
         let all_done = |label| among(&self.column, left_out(label)).is_empty();
-        (!self.has_short_runs() && self.labels.into_iter().all(all_done)).then_some(lacking)
+        (!self.has_scarce_runs() && self.labels.into_iter().all(all_done)).then_some(lacking)
     }
 
     /// Returns the ratio of the medians, turned as its own is, where one is above 1 and the other below.
@@ -175,8 +175,8 @@ impl ComparedCell<'_, '_> {
         Some(format!("{base} and {new} {}", metric.unit().1))
     }
 
-    fn has_short_runs(&self) -> bool {
-        self.labels.into_iter().any(|label| self.count_scarce_runs(label)[0] > 0)
+    fn has_scarce_runs(&self) -> bool {
+        self.labels.into_iter().any(|label| self.count_scarce_runs(label) != [0, 0])
     }
 
     /// Returns the doubt that more runs may end; where runs are too short more of them decide nothing.
@@ -184,7 +184,7 @@ impl ComparedCell<'_, '_> {
         use Compared::{Better, Incomplete, NoRatio, NotComparable, NotMeasured, Same, Worse};
         let why = match self.verdict {
             Better | Worse | Same | NoRatio | NotComparable => return None,
-            NotMeasured if self.has_short_runs() => return None,
+            NotMeasured if self.has_scarce_runs() => return None,
             Incomplete | NotMeasured => self.lack_in_words()?,
             found => {
                 let ([base, new], at) = (self.labels.map(label), at_clients(&self.column));

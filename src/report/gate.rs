@@ -47,7 +47,7 @@ struct GateLine<'t, 's> {
     runs: Vec<&'s Summary>,
     /// It is of an open loop.
     is_open: bool,
-    /// Some run has too few answers for it.
+    /// Some run has answers, and too few for it.
     is_scarce: bool,
     found: GateOutcome,
 }
@@ -102,9 +102,9 @@ fn rows<'t, 's>(table: &WorkloadTable<'s>, wanted: &'t [Gate]) -> Result<Vec<Gat
                 // Errors become no fewer by what is missing: too many are too many, and enough are enough.
                 let (most, least) = ((Bound::Unbounded, gate.range.1), gate.range);
                 let has_no_end = gate.quantity == Quantity::Errors && most.1 == Bound::Unbounded;
-                let is_sure =
+                let stays =
                     |value: f64| !most.contains(&value) || has_no_end && least.contains(&value);
-                let is_sure = of_errors && found.value.is_some_and(is_sure);
+                let is_sure = of_errors && found.value.is_some_and(stays);
                 if missing > 0 && found.held.is_some() && !is_sure {
                     found = GateOutcome::compare(gate, Err(lacking.clone()));
                 }

@@ -3,7 +3,6 @@
 
 use crate::workload::Schema;
 
-#[derive(Default)]
 pub(super) struct History {
     /// Steps that wrote to any of the data since these were filled; None if unknown.
     written_by: Option<Vec<String>>,
@@ -15,12 +14,6 @@ pub(super) struct History {
 impl History {
     pub(super) fn new(written_by: Option<Vec<String>>, held: Vec<String>) -> Self {
         History { written_by, held, clean: Vec::new() }
-    }
-
-    /// Forgets which data there are, but not who wrote.
-    pub(super) fn forget_data(&mut self) {
-        self.held.clear();
-        self.clean.clear();
     }
 
     pub(super) fn written_by(&self) -> Option<&[String]> {

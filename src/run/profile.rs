@@ -445,9 +445,6 @@ impl<'a> Legs<'a> {
             let has_died = self.taken.as_mut().is_some_and(AcquiredServer::has_died);
             if kind == Kind::Server || has_died {
                 // The server may be gone, or a wrong one: the next leg takes it again.
-                if let Some(taken) = &mut self.taken {
-                    taken.history.forget_data();
-                }
                 errors.extend(self.give_back_or_warn());
             }
         }

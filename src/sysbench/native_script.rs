@@ -96,7 +96,7 @@ impl NativeScript {
             if let Some(flag) = known.and_then(flag_of) {
                 let (error, hint) = if asked.by_keys {
                     let hint = format!(
-                        "it is --{flag} of loadgen, or a key of the run, of a group beside or of the server"
+                        "{flag} is a key of the run, of a group beside or of the server, or else loadgen's --{flag}"
                     );
                     (format!("{file}: {name} is no option of a script"), hint)
                 } else {

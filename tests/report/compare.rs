@@ -108,8 +108,12 @@ fn a_percentile_has_no_cell_when_a_repeat_is_too_short_for_it() {
         assert_ne!(verdict(&steps), Some("same".into()), "{count}");
         // Without a cell in common nothing is compared.
         let with_others = [steps.clone(), others.clone()].concat();
-        let why = compared(&with_others, &asked).map(|found| found.text).expect("compared");
-        assert_eq!(why.contains("1 run of old without an answer"), count == 0, "{why}");
+        for format in [Format::Json, Format::Text] {
+            let asked = Question { format, ..asked.clone() };
+            let why = compared(&with_others, &asked).map(|found| found.text).expect("compared");
+            assert_eq!(why.contains("1 run of old without an answer"), count == 0, "{why}");
+            assert!(!why.contains("not measured by old"), "{why}");
+        }
         let all: Vec<&Summary> = steps.iter().collect();
         let options = Options { metric: p99, format: Format::Json, ..Options::default() };
         let text = render(&all, &options).expect("a report");
