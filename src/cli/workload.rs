@@ -12,7 +12,7 @@ use super::shared::{ClientArgs, DisplayArgs, listen};
 use crate::error::{Error, Result};
 use crate::hosts::ClientHosts;
 use crate::mysql::ConnectionArgs;
-use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec};
+use crate::plan::knobs::{Knobs, LoadKnobs, LoadSpec, SLO_RESOLUTION};
 use crate::plan::units::parse_count;
 use crate::plan::value::RowsOrAuto;
 use crate::plan::{ReadScript, defaults, value};
@@ -201,7 +201,7 @@ pub(super) fn sweep(
     }
     let Knobs { gates, slo, slo_resolution, seed, .. } = args.knobs;
     let (job, repeats) = (Job::Sweep(&plan), plan.repeats);
-    let (slo_resolution, yes) = (slo_resolution.unwrap_or(0.05), false);
+    let (slo_resolution, yes) = (slo_resolution.unwrap_or(SLO_RESOLUTION), false);
     let (label, notes) = (args.measure.label.clone(), args.measure.notes.clone());
     let request = MeasureRequest { job, label, notes, repeats, gates, slo, slo_resolution, yes };
     args.measure.run(&request, args.clients, seed.is_none())

@@ -411,15 +411,15 @@ end
 function Param:set_rand_str(pattern) self:set(random_string(pattern)) end
 
 -- Says in sysbench's words why there is no row; under loadgen's own flags nothing is said.
-local function no_row(why)
+local function alert_missing_row(why)
   if not settings.native then host.alert(format("attempt to fetch row from an %s result set", why)) end
   return nil
 end
 
 function Result:fetch_row()
   if self == nil or is_closed(self.con) then return nil end
-  if self.serial ~= self.con.serial then return no_row("invalid") end
-  if self.nrows == 0 then return no_row("empty") end
+  if self.serial ~= self.con.serial then return alert_missing_row("invalid") end
+  if self.nrows == 0 then return alert_missing_row("empty") end
   local more, row = request(FETCH, self.con.id)
   if more == nil then error(row, 2) end
   if not more then return nil end
@@ -855,9 +855,9 @@ local base = setmetatable({
 
 local function copy(value)
   if type(value) ~= "table" then return value end
-  local list = {}
-  for i, item in ipairs(value) do list[i] = item end
-  return list
+  local own = {}
+  for name, item in pairs(value) do own[name] = item end
+  return own
 end
 
 local function set_options(env)
@@ -1057,19 +1057,13 @@ local SYSBENCH = {
 local HISTOGRAM = { new = new_histogram }
 local OF_PRELOAD, OF_LOADED = { __index = package.preload }, { __index = loaded_at_first }
 
-local function copy_table(list)
-  local own = {}
-  for name, item in pairs(list) do own[name] = item end
-  return own
-end
-
 local function new_state(tid)
   local env = { thread_id = tid }
   env._G = env
   drivers[env] = make_driver(env)
-  local own = copy_table(SYSBENCH)
-  own.tid, own.hooks, own.cmdline, own.rand = tid, {}, copy_table(CMDLINE), copy_table(rand)
-  own.sql, own.db, own.histogram = copy_table(SQL), copy_table(db), copy_table(HISTOGRAM)
+  local own = copy(SYSBENCH)
+  own.tid, own.hooks, own.cmdline, own.rand = tid, {}, copy(CMDLINE), copy(rand)
+  own.sql, own.db, own.histogram = copy(SQL), copy(db), copy(HISTOGRAM)
   env.sysbench = own
   -- loadgen's own, which sysbench does not have.
   env.loadgen = { transaction = transaction }

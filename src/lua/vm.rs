@@ -781,7 +781,7 @@ mod tests {
     }
 
     /// Runs a text with one answer of this many rows to each query; returns the words of the lines that it tells.
-    fn told(text: &str, rows: u64) -> Vec<String> {
+    fn collect_words(text: &str, rows: u64) -> Vec<String> {
         let told = Rc::new(RefCell::new(Vec::new()));
         let lines = Rc::clone(&told);
         let take = move |line| {
@@ -808,12 +808,12 @@ mod tests {
     fn missing_row_has_the_line_of_sysbenchs_when_it_is_fetched() {
         let fetch = "local con = sysbench.sql.driver():connect()
             local rs = con:query('SELECT 1') rs:fetch_row()";
-        assert_eq!(told(fetch, 0), ["attempt to fetch row from an empty result set"]);
-        assert_eq!(told(fetch, 1), Vec::<String>::new());
+        assert_eq!(collect_words(fetch, 0), ["attempt to fetch row from an empty result set"]);
+        assert_eq!(collect_words(fetch, 1), Vec::<String>::new());
         let freed = format!("{fetch} rs:free() assert(select('#', rs:fetch_row()) == 1)");
-        assert_eq!(told(&freed, 1), ["attempt to fetch row from an invalid result set"]);
+        assert_eq!(collect_words(&freed, 1), ["attempt to fetch row from an invalid result set"]);
         let row = "assert(sysbench.sql.driver():connect():query_row('SELECT 1') == nil)";
-        assert_eq!(told(row, 0), Vec::<String>::new());
+        assert_eq!(collect_words(row, 0), Vec::<String>::new());
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::workload::{Distribution, Workload};
 
 /// Default bytes of an extended INSERT: mysqldump's `net_buffer_length` according to its manual.
 pub const INSERT_BYTES: u64 = 1_046_528;
+/// The default of `--slo-resolution`, a share.
+pub(crate) const SLO_RESOLUTION: f64 = 0.05;
 const WINDOW: Duration = Duration::from_mins(1);
 const WARMUP: Duration = Duration::from_secs(10);
 /// First rate of a search, ops a second.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::names::listed;
-use crate::plan::knobs::INSERT_BYTES;
+use crate::plan::knobs::{INSERT_BYTES, SLO_RESOLUTION};
 use crate::summary::{Group, Load, RateSearch, Summary};
 use crate::terms::{GroupName, Launcher, OnError, Rate, StatementMode, joined};
 use crate::workload::builtin;
@@ -92,8 +92,8 @@ pub(super) fn command(steps: &[&Summary]) -> String {
 }
 
 fn unusual_resolution(search: &RateSearch) -> Option<String> {
-    let percent = format!("{}%", (search.resolution * 1e6).round() / 1e4);
-    Some(percent).filter(|percent| percent != "5%")
+    let is_usual = (search.resolution - SLO_RESOLUTION).abs() < 1e-9;
+    (!is_usual).then(|| format!("{}%", (search.resolution * 1e6).round() / 1e4))
 }
 
 fn words_of_load(step: &Summary, load: &Load) -> Vec<String> {
