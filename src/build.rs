@@ -13,8 +13,10 @@ fn main() {
         let output = Command::new("git").args(args).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    // A source tree without git has no revision; the summary says null then.
-    if let Some(revision) = git(&["rev-parse", "--short=12", "HEAD"]).filter(|r| !r.is_empty()) {
+    // A source tree without git has no revision, nor that of a project around it; the summary says null then.
+    let is_own = Path::new(".git").exists();
+    let revision = if is_own { git(&["rev-parse", "--short=12", "HEAD"]) } else { None };
+    if let Some(revision) = revision.filter(|revision| !revision.is_empty()) {
         let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
         let mark = if changed.is_some_and(|c| !c.is_empty()) { "+" } else { "" };
         println!("cargo:rustc-env=LOADGEN_REVISION={revision}{mark}");

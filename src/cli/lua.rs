@@ -117,7 +117,28 @@ fn run_command(script: NativeScript, name: &str, args: &MeasureArgs) -> Result<(
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches as _;
     use clap::error::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn distribution_is_refused_when_the_script_alone_decides_on_it() {
+        let of = |more: &str| {
+            let words = format!("loadgen lua a.lua {more}");
+            let matches = crate::cli::command().0.try_get_matches_from(words.split_whitespace());
+            let matches = matches.expect("its form");
+            let (_, matches) = matches.subcommand().expect("a verb");
+            let knobs = LuaArgs::from_arg_matches(matches).expect("its flags").workload.knobs;
+            knobs.of_script(&find_builtin).map(drop).map_err(|(key, _)| key)
+        };
+        for more in ["", "--distribution uniform --beside update-index"] {
+            assert_eq!(of(more), Ok(()), "{more}");
+        }
+        for name in ["uniform", "zipf:1"] {
+            assert_eq!(of(&format!("--distribution {name}")), Err("distribution"), "{name}");
+        }
+    }
 
     #[test]
     fn command_of_a_script_is_refused_when_a_flag_of_a_measurement_is_given() {

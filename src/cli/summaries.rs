@@ -245,7 +245,7 @@ fn measured_only<'a>(runs: &Runs<'a>, what: &str) -> Result<Vec<&'a Summary>> {
 }
 
 /// Names of standard output, which may be a file that others write to as well.
-const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+const STDOUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 fn print_or_write(file: Option<&Path>, text: &str) -> Result<()> {
     let file = file.filter(|path| !STDOUT.iter().any(|name| path == &Path::new(name)));

@@ -241,11 +241,22 @@ fn describe_status(status: ExitStatus) -> String {
 
 /// Cuts program and arguments from the first password on: results are published.
 fn hide_passwords(words: &[String]) -> Vec<String> {
-    let kept = |word: &String| match &word[..find_password(word)] {
+    let before = std::iter::once(None).chain(words.iter().map(Some));
+    let kept = |(word, before): (&String, Option<&String>)| match &word[..find_password(word)] {
+        _ if before.is_some_and(|name| takes_password(name)) && !word.starts_with('-') => {
+            "…".to_owned()
+        }
         open if open.len() < word.len() => format!("{open}…"),
         open => open.to_owned(),
     };
-    words.iter().map(kept).collect()
+    words.iter().zip(before).map(kept).collect()
+}
+
+/// Returns whether a word is an option whose value may be the next word, as not only MySQL's clients have it.
+fn takes_password(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let named = ["password", "passwd", "pwd"].into_iter().any(|name| lower.ends_with(name));
+    lower.starts_with("--") && named
 }
 
 /// Names before a password. The clients take any beginning of `--password` that is no other option's, and
@@ -505,6 +516,8 @@ mod tests {
         ] {
             assert_eq!(hide_passwords(&[word.to_owned()]), [shown]);
         }
+        let words = ["go-tpc", "--Password", "marker", "--pwd", "-x", "a"].map(str::to_owned);
+        assert_eq!(hide_passwords(&words), ["go-tpc", "--Password", "…", "--pwd", "-x", "a"]);
     }
 
     fn target(password: &str) -> ConnectOptions {

@@ -15,7 +15,7 @@ use super::state::{ClientState, SleepsEnd, ThreadState};
 use crate::mysql::Failure;
 use crate::mysql::wire::LeanSession;
 use crate::observe::{Ns, Op};
-use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, limits};
+use crate::plan::{AfterError, Ignored, OnError, Rules, limits};
 
 /// The error of a deadlock: the server has rolled the whole transaction back.
 const DEADLOCK: u16 = 1213;
@@ -296,10 +296,12 @@ impl<'a> Client<'a> {
     /// the last op.
     async fn rest(&mut self) -> Result<Ns, OpError> {
         let Client { thread, state, .. } = *self;
-        let sleeps_end = match self.rules().at_end {
-            AtEnd::Drain if self.has_begun_all() => SleepsEnd::AtOnce,
-            AtEnd::Drain => SleepsEnd::WithWindow,
-            AtEnd::Finish { .. } => SleepsEnd::ByThemselves,
+        let sleeps_end = if self.rules().counts_by_end() {
+            SleepsEnd::ByThemselves
+        } else if self.has_begun_all() {
+            SleepsEnd::AtOnce
+        } else {
+            SleepsEnd::WithWindow
         };
         let mut context = OpContext { thread, state, session: &mut self.session };
         self.program.rest(&mut context, sleeps_end).await?;
@@ -346,7 +348,7 @@ impl<'a> Client<'a> {
     async fn finish(&mut self) -> Result<NextStep, OpError> {
         let Client { thread, state, .. } = *self;
         state.ended_by_script.set(self.program.has_ended());
-        if self.rules().at_end == AtEnd::Drain {
+        if !self.rules().counts_by_end() {
             // sysbench's time has what a script does at its end.
             thread.end_client(state);
         }
@@ -369,7 +371,7 @@ impl<'a> Client<'a> {
             let outcome = self.program.operation(&mut context).await;
             let now = thread.answered(state);
             // An op that ends in the window counts there, even if the warm-up began it.
-            if self.rules().at_end != AtEnd::Drain && now >= thread.window.get().start {
+            if self.rules().counts_by_end() && now >= thread.window.get().start {
                 self.measure();
             }
             let AfterError::Restart(ignored) = &job.plan.rules.after_error else {

@@ -559,7 +559,7 @@ pub(crate) fn row_changes<'w>(
         let deletes = workload.statements().any(|one| one.kind() == StatementKind::Delete);
         all.more |= inserts && !deletes;
         all.fewer |= deletes && !(inserts && begins && tables.atomic);
-        all.any |= !workload.built_in && workload.writes();
+        all.any |= !workload.built_in && workload.may_write();
     }
     all
 }

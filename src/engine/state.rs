@@ -192,7 +192,7 @@ impl ThreadState {
         let after = |edge: Ns, time: Duration| edge.saturating_add(time.as_nanos() as Ns);
         match self.job().plan.rules.at_end {
             AtEnd::Drain => after(end, limits::DRAIN),
-            AtEnd::Finish { grace } => grace.map_or(end, |grace| after(last, grace)),
+            AtEnd::Finish { grace, .. } => grace.map_or(end, |grace| after(last, grace)),
         }
     }
 

@@ -337,8 +337,10 @@ fn of_pacing(
     let grew = grew(&counted.timeline.entries);
     let even = plan.arrival == Arrival::Uniform;
     let missed = measured_s > 0.0 && backlog(waiting, counts.intended, step.clients, even, grew);
+    // The last one's wait supposes that others follow: no more wait than there were.
+    let queued = waiting.min(counts.intended as f64);
     let missed =
-        missed.then(|| finding!(NotSustained, per_s(window.ops, measured_s), rate, waiting, group));
+        missed.then(|| finding!(NotSustained, per_s(window.ops, measured_s), rate, queued, group));
     late.into_iter().chain(missed).collect()
 }
 
@@ -557,6 +559,20 @@ mod tests {
         assert!(!backlog(78.0, 1_060, 80, true, true), "one a client");
         assert!(!backlog(990.0, 100_000, 8, true, false));
         assert!(backlog(990.0, 100_000, 8, true, true), "more than by chance, and growing");
+    }
+
+    #[test]
+    fn no_more_ops_are_queued_than_the_step_has() {
+        let plan = a_plan(0, 2, StopAt::Ops(50));
+        let step = Step::new(1, 1, (2, Some(5_000.0)), 1);
+        let counted = Counted { measured_s: 1.0, ..Counted::default() };
+        let queued = |behind| {
+            let paced = Some(PacingCounts { intended: 50, behind, ..PacingCounts::default() });
+            let counts = ThreadCounts { paced, ..ThreadCounts::default() };
+            of_pacing(&counted, &counts, (&plan, &step), None)
+        };
+        let told = |queued: f64| vec![finding!(NotSustained, 0.0, 5_000.0, queued, None::<&str>)];
+        assert_eq!([queued(5_422.0), queued(30.0)], [told(50.0), told(30.0)]);
     }
 
     #[test]

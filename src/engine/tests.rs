@@ -14,7 +14,8 @@ use crate::canned::{
 };
 use crate::mysql::{ConnectOptions, Failure};
 use crate::observe::Times;
-use crate::plan::{AfterError, AtEnd, Ignored, OnError, Rules, StopAt};
+use crate::plan::knobs::Knobs;
+use crate::plan::{AfterError, AtEnd, Group, Ignored, OnError, Rules, StopAt};
 use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::workload::{Workload, named};
@@ -61,6 +62,12 @@ pub(super) fn plan_of(workload: &str, clients: u32, stop: StopAt) -> Plan {
     let workload = named(workload).expect(workload);
     let policy = crate::plan::Policy { on_error: OnError::Continue, ..Default::default() };
     Plan { workload, policy, engine_threads: Some(1), ..a_plan(0, clients, stop) }
+}
+
+/// Makes a group from the value of `--beside`.
+fn beside(plan: &Plan, words: &str) -> Group {
+    let knobs = Knobs { groups: vec![words.parse().expect("a group")], ..Knobs::default() };
+    knobs.resolve(plan.workload.clone(), 7).expect("a plan").groups.remove(0)
 }
 
 /// Runs a step with loadgen's rules, and once more with one of them changed.
@@ -147,14 +154,60 @@ fn op_counts_by_its_end_when_the_end_finishes_what_has_begun() {
     let plan = plan_of("point-select", 1, StopAt::Time(Duration::from_millis(200)));
     let slow =
         || Script { service: Service::Constant(Duration::from_millis(600)), ..Script::default() };
-    let [ours, theirs] = both(&plan, slow, |rules| rules.at_end = AtEnd::Finish { grace: None });
+    let [ours, theirs] =
+        both(&plan, slow, |rules| rules.at_end = AtEnd::Finish { grace: None, by_end: true });
     assert_eq!(ours.step().counted.timeline.window.ops, 0);
     assert_eq!(theirs.step().counted.timeline.window.ops, 1);
-    let short = AtEnd::Finish { grace: Some(Duration::from_millis(50)) };
+    let short = AtEnd::Finish { grace: Some(Duration::from_millis(50)), by_end: true };
     // An answer that a thread which stood still cannot find in time.
     let later = Script { service: Service::Constant(Duration::from_secs(5)), ..Script::default() };
     let cut = measure(&Plan { rules: Rules { at_end: short, ..Rules::loadgen() }, ..plan }, later);
     assert_eq!((cut.step().counted.timeline.window.ops, cut.step().unfinished()), (0, 1));
+}
+
+#[test]
+fn response_times_of_a_group_beside_have_no_arrival_of_the_warm_up_when_ops_end_the_step() {
+    let plan = plan_of("point-select", 1, StopAt::Ops(20));
+    let groups = vec![beside(&plan, "point-select,name=reader,clients=1,rate=200,arrival=uniform")];
+    let plan = Plan { warmup: Duration::from_millis(200), groups, ..plan };
+    // Of its 40 arrivals the warm-up serves ten at most.
+    let slow =
+        Script { service: Service::Constant(Duration::from_millis(20)), ..Script::default() };
+    let ran = measure(&plan, slow);
+    let MeasuredGroup { counted, counts, .. } = &ran.step().groups[0];
+    let times = counted.timeline.window.paced.as_ref().expect("an open loop");
+    let arrivals = counts.paced.expect("an open loop");
+    assert!(arrivals.warmup_left > 0, "{arrivals:?}");
+    assert_eq!(times.response.count(), arrivals.intended);
+}
+
+#[cfg(feature = "lua")]
+#[test]
+fn sleeps_and_times_of_a_group_beside_end_before_thread_done_when_ops_end_the_step() {
+    let text = "local ffi = require('ffi')
+    ffi.cdef('int usleep(unsigned int);')
+    local con = sysbench.sql.driver():connect()
+    function event(tid)
+        con:query('SELECT 1')
+        ffi.C.sb_event_stop(tid)
+        ffi.C.usleep(30000000)
+    end
+    function thread_done() ffi.C.usleep(1500000) end";
+    let plan = plan_of("point-select", 1, StopAt::Ops(4));
+    let read = crate::plan::ReadScript {
+        script: Arc::new(crate::plan::Script::of_text(text)),
+        after_error: AfterError::Policy,
+        distribution: plan.distribution,
+        statements: plan.statements,
+    };
+    let beside = beside(&plan, "point-select,name=writer,clients=1");
+    let groups = vec![Group { read: Some(read), ..beside }];
+    let began = Instant::now();
+    let ran = measure(&Plan { groups, ..plan }, Script::default());
+    let whole_s = began.elapsed().as_secs_f64();
+    let entries = &ran.step().groups[0].counted.timeline.entries;
+    let end_s = entries.iter().map(|of| of.start_s + of.length_s).fold(0.0, f64::max);
+    assert!(end_s > 0.0 && end_s + 1.5 <= whole_s, "{end_s} of {whole_s}");
 }
 
 #[test]

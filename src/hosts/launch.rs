@@ -38,6 +38,8 @@ impl Wanted {
         command: Option<&str>,
         program: Option<String>,
     ) -> Result<Wanted> {
+        // As in other lists, a blank may follow a comma.
+        hosts = hosts.iter().map(|host| host.trim().to_owned()).collect();
         let mut usual = Vec::new();
         if hosts == [SLURM] {
             hosts = allocated(Env::real().text("SLURM_JOB_NODELIST")?.as_deref())?;
@@ -164,6 +166,8 @@ pub(super) enum Way {
 impl Way {
     /// Returns what to do about the end of a rank, with the status of the command that was to start it.
     pub(super) fn hint(self, host: &str, code: Option<i32>, started: bool) -> String {
+        // Its output has this name, also where a launcher's rank 0 has that of the host.
+        let host = if self == Way::Here { HERE } else { host };
         match (self, code.filter(|_| !started)) {
             (Way::Launcher, _) => "read the output of this rank: its launcher has it".to_owned(),
             (Way::Ssh, Some(127)) => format!("no loadgen is there: {}", copy(host)),
@@ -196,7 +200,8 @@ mod tests {
 
     fn words(command: Option<&str>, program: Option<&str>, host: &str) -> String {
         let wanted = Wanted::new(vec![host.to_owned()], command, program.map(str::to_owned));
-        wanted.expect("a command").words(host).join("|")
+        let wanted = wanted.expect("a command");
+        wanted.words(&wanted.hosts[0]).join("|")
     }
 
     #[test]
@@ -207,8 +212,15 @@ mod tests {
             words(Some(own), Some("/opt/loadgen"), "c1"),
             "kubectl|exec|-i|pod c1|a\"b|--|/opt/loadgen|rank"
         );
+        assert_eq!(words(None, None, " c1"), words(None, None, "c1"));
         assert!(words(Some("env AT={host}"), None, HERE).ends_with("|rank"));
         assert!(!words(Some("env AT={host}"), None, HERE).contains("env"));
+    }
+
+    #[test]
+    fn output_of_rank_0_is_named_as_it_is_shown() {
+        assert!(Way::Here.hint("node7", None, true).contains("begin with localhost:"));
+        assert!(Way::Ssh.hint("node7", None, true).contains("begin with node7:"));
     }
 
     #[test]
@@ -226,7 +238,7 @@ mod tests {
     #[test]
     fn host_or_command_that_cannot_be_is_refused() {
         for (host, command) in
-            [("-oProxy", None), ("", None), ("a", Some("env")), ("a", Some("env '{host}"))]
+            [("-oProxy", None), (" ", None), ("a", Some("env")), ("a", Some("env '{host}"))]
         {
             let refused = Wanted::new(vec![host.to_owned()], command, None);
             assert_eq!(refused.expect_err(host).kind(), crate::error::Kind::Usage);

@@ -85,6 +85,7 @@ impl State {
     }
 
     fn lose_for(&mut self, error: Error) {
+        self.silence = self.silence.max(clock::now().saturating_sub(self.heard));
         self.replies = None;
         if let Some(group) = self.group.take() {
             group.signal(Signal::SIGKILL);
@@ -446,6 +447,27 @@ mod tests {
 
     use super::*;
     use crate::error::Kind;
+
+    #[test]
+    fn silence_of_a_rank_lasts_until_it_is_lost() {
+        let (heard, quiet) = (clock::now(), Duration::from_millis(2));
+        let mut state = State {
+            number: 1,
+            name: "c1".to_owned(),
+            way: Way::Ssh,
+            began: heard,
+            heard,
+            silence: 0,
+            group: None,
+            greeted: true,
+            lost: None,
+            replies: None,
+            route: None,
+        };
+        std::thread::sleep(quiet);
+        state.lose("no word from it", None);
+        assert!(Duration::from_nanos(state.silence) >= quiet);
+    }
 
     #[test]
     fn server_is_the_same_when_nothing_but_its_counters_differs() {

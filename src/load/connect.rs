@@ -7,6 +7,7 @@ use crate::mysql::{
     Asked, Failure, Liveness, Session, Tried, class, hint, is_passing, limit_lock_wait, optional,
     query_single, quoted_text,
 };
+use crate::plan::value::JOBS_MAX;
 use crate::progress::Progress;
 use crate::stop::{COURTESY, within};
 use crate::terms::{ErrorClass, units};
@@ -14,9 +15,6 @@ use crate::workload::{name_part, quoted};
 
 pub(super) const AGAIN: &str = "the same command again completes the fill, or begins it anew where \
                                 the data went away with a private server";
-
-/// Upper limit on the connections of a fill; guards against typing errors. Each has a thread and a lock.
-pub(super) const JOBS_MAX: u32 = 256;
 
 const CLOSING: Duration = Duration::from_millis(500);
 

@@ -16,7 +16,7 @@ mod source;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use self::connect::{AGAIN, Doing, JOBS_MAX, control, drop_table, explain, open};
+use self::connect::{AGAIN, Doing, control, drop_table, explain, open};
 pub use self::fill::Filled;
 use self::fill::{Choice, Chunks, Filling, chunk_rows, fill, load_data, ready_mark};
 use crate::error::{Error, Kind, Result};
@@ -24,6 +24,7 @@ use crate::mysql::{
     Discovered, Failure, Liveness, ServerLink, Session, Table, discover, exposure, names, pairs,
 };
 use crate::plan::experiment::{Dataset, Method};
+use crate::plan::value::JOBS_MAX;
 use crate::progress::Progress;
 use crate::stop::COURTESY;
 use crate::terms::{named as listed, units};

@@ -1137,6 +1137,8 @@ local function spell_row(row, what)
   for at = 1, length_of(row, what, true) do
     local value = row[at]
     if type(value) == "number" then
+      -- 0 * -1 has a sign.
+      if value == 0 then value = 0 end
       local text = format(value % 1 == 0 and math.abs(value) < 2 ^ 53 and "%.0f" or "%.14g", value)
       -- No server writes other digits, or the exponent as it is here.
       if tonumber(text) ~= value or text:find("[^-%d.]") then

@@ -917,6 +917,15 @@ mod tests {
     }
 
     #[test]
+    fn zero_for_verify_has_no_sign_when_it_is_a_product() {
+        let query = "{ name = 'n', sql = 'SELECT 0', rows = { { 0 * -1 } } }";
+        let mut state = begun(&vm_of(&format!("loadgen.verify = {{ {query} }}")));
+        assert!(matches!(state.resume(Reply::Nothing), Turn::Done(true)));
+        let queries = state.verify_queries().expect("a query");
+        assert_eq!(queries[0].rows, [[Some("0".to_owned())]]);
+    }
+
+    #[test]
     fn environment_is_the_clients_when_verify_or_a_validator_asks_for_it() {
         let text = "sysbench.cmdline.options = {
                 a = { 'text', 'x', sysbench.cmdline.ARG_STRING,

@@ -506,9 +506,10 @@ fn judge(seen: &Numbers, needs: &Needs<'_>, tables: u32, findings: &mut Prefligh
         let fit = max.saturating_sub(connected + spare + beside);
         let fit = fit.saturating_mul(needs.addresses.into());
         let sum = format!("{shown} + {connected} connected now + {spare} spare");
+        let fewer = if fit > 0 { &format!(", or --clients up to {fit}") } else { "" };
         let hint = format!(
             "SET GLOBAL max_connections = {need} or more (the server may need more open files for \
-             that), or --clients up to {fit}"
+             that){fewer}"
         );
         check_limit(findings, ("max_connections", max), (&sum, need), &hint);
     } else {
@@ -712,6 +713,12 @@ mod tests {
         for part in ["256 clients + 6 beside + 1", " = 267", "--clients up to 250"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
+    }
+
+    #[test]
+    fn clients_are_suggested_only_when_some_fit() {
+        let shown = judged(&[("max_connections", 5)]).expect_err("refused");
+        assert!(shown.contains("SET GLOBAL max_connections") && !shown.contains("--clients"));
     }
 
     #[test]

@@ -406,6 +406,10 @@ mod tests {
             ("invalid peer certificate: UnknownIssuer", "--ssl-ca"),
             ("Other(OtherError(UnsupportedCertVersion))", "version 3"),
             ("Other(OtherError(CaUsedAsEndEntity))", "an authority's"),
+            ("invalid peer certificate: certificate expired: verification time …", "clock"),
+            ("invalid peer certificate: certificate not valid yet: …", "clock"),
+            ("received fatal alert: CertificateRequired", "--ssl-cert"),
+            ("received fatal alert: UnknownCA", "--ssl-cert"),
             ("received corrupt message of type UnknownProtocolVersion", "older versions"),
         ] {
             let wrapped = io::Error::new(io::ErrorKind::InvalidData, text);

@@ -167,22 +167,32 @@ fn driver_hint(failure: &Driver, target: &ConnectOptions) -> &'static str {
     }
 }
 
-const TLS_HINTS: [(&str, &str); 5] = [
+/// Parts of an error, and what they mean; an alert is the server's refusal.
+const TLS_HINTS: [(&[&str], &str); 7] = [
     (
-        "not valid for name",
+        &["not valid for name"],
         "only names in the certificate's subjectAltName count: connect by one of them (-h), or \
          --ssl-mode VERIFY_CA verifies who signed it alone",
     ),
-    ("UnknownIssuer", "the certificate is not signed by what --ssl-ca holds"),
-    ("UnsupportedCertVersion", "the certificate is X.509 version 1: it has to be version 3"),
-    ("CaUsedAsEndEntity", "the server shows an authority's certificate, not one signed by that"),
-    ("", "TLS 1.2 and 1.3 are spoken; the server may know older versions only"),
+    (&["UnknownIssuer"], "the certificate is not signed by what --ssl-ca holds"),
+    (&["UnsupportedCertVersion"], "the certificate is X.509 version 1: it has to be version 3"),
+    (&["CaUsedAsEndEntity"], "the server shows an authority's certificate, not one signed by that"),
+    (
+        &["certificate expired", "certificate not valid yet"],
+        "the server needs another certificate, or a clock is wrong",
+    ),
+    (
+        &["alert: Certificate", "alert: BadCertificate", "alert: UnknownCA"],
+        "the server wants a certificate of this client that it trusts: --ssl-cert and --ssl-key",
+    ),
+    (&[""], "TLS 1.2 and 1.3 are spoken; the server may know older versions only"),
 ];
 
 fn tls_error(e: &dyn std::fmt::Display, target: &ConnectOptions) -> Error {
     let (text, mode) = (e.to_string(), target.ssl.mode);
     let error = Error::server(format!("{}: TLS (ssl-mode {mode}): {text}", target.address));
-    let (_, hint) = TLS_HINTS.iter().find(|(part, _)| text.contains(part)).expect("the last one");
+    let is_of = |(parts, _): &&(&[&str], &str)| parts.iter().any(|part| text.contains(part));
+    let (_, hint) = TLS_HINTS.iter().find(is_of).expect("the last one");
     match mode {
         SslMode::Preferred => error.hint(*hint).hint("--ssl-mode DISABLED does without"),
         _ => error.hint(*hint),

@@ -216,13 +216,16 @@ fn disk_behind(path: &str) -> Option<String> {
 
 /// Interfaces of containers, guests and tunnels: their traffic leaves through another one, too.
 const INNER: &str = "lo veth docker podman br- virbr lxc lxdbr vnet tun tap wg tailscale zt cni \
-                     flannel cali cilium dummy ifb vxlan genev gre sit ip6tnl eni";
+                     flannel cali cilium dummy ifb vxlan genev gre sit ip6tnl eni azv gke";
 const COMPOSED: &str = "bond team br vlan macvlan macvtap ipvlan ovs";
 
 /// Received and sent bytes of `/proc/net/dev`: of the physical interfaces, else of the only composed one.
 pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
     let all = interfaces(text)?;
-    let outer: Vec<_> = all.values().filter(|one| !begins(&one.name, INNER)).collect();
+    // Azure's `enP…` is below an `eth…`, which counts its traffic, too.
+    let has_eth = all.keys().any(|name| name.starts_with("eth"));
+    let is_inner = |name: &str| begins(name, INNER) || has_eth && name.starts_with("enP");
+    let outer: Vec<_> = all.values().filter(|one| !is_inner(&one.name)).collect();
     // `eth0.100` is a VLAN of `eth0`.
     let is_vlan = |name: &str| name.split_once('.').is_some_and(|(of, _)| all.contains_key(of));
     let (composed, physical): (Vec<&DeviceStatus>, Vec<_>) =
@@ -351,8 +354,11 @@ mod tests {
             (&["eth0", "podman0", "lxdbr0", "lxcbr0", "lxc4f1a", "cilium_host"], Some(1)),
             (&["eth0", "tailscale0", "ztks5abcde"], Some(1)),
             (&["eth0", "vxlan.calico", "genev_sys_6081", "gretap0", "sit0", "ip6tnl0"], Some(1)),
-            // Amazon's veths of pods.
+            (&["eth0", "enP53091s1np0", "eth1", "enP1s1"], Some(2)),
+            (&["enP2p3s0f0", "enP2p3s0f1"], Some(2)),
+            // Veths of pods at Amazon, Azure and Google.
             (&["ens5", "eni6a1b2c3d4e5"], Some(1)),
+            (&["eth0", "azv3f2a9c81d07", "gke52f6f6b1c60"], Some(1)),
             (&["lo", "bond0"], Some(1)),
             (&["bond0", "br0"], None),
             (&["lo"], Some(0)),

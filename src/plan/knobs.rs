@@ -88,7 +88,8 @@ pub struct Knobs {
     pub order: Option<Order>,
 
     /// Distribution of keys: uniform, zipf:S (scattered), zipf-adjacent:S, pareto:H, gaussian or special
-    #[arg(long, value_name = "NAME", default_value = "uniform")]
+    /// [default: uniform]
+    #[arg(long, value_name = "NAME")]
     pub distribution: Option<Distribution>,
 
     /// Server-side prepared statements or SQL text [default: prepared]
@@ -216,7 +217,7 @@ impl Knobs {
         let no_tables = schemas(&self.groups, find).is_empty();
         let rows = self.rows.as_ref().is_some_and(|rows| rows.0.is_some());
         let spread = self.spread.is_some_and(|spread| spread != SpreadChoice::default());
-        let keys = self.distribution.is_some_and(|keys| keys != Distribution::Uniform);
+        let keys = self.distribution.is_some();
         let all = [
             (spread, "spread", "the script chooses the table"),
             (no_tables && self.tables.is_some(), "tables", by_option),

@@ -285,7 +285,7 @@ impl Plan {
     /// Returns whether it writes, or nobody knows: a script may, read or not.
     pub(crate) fn may_write(&self) -> bool {
         let beside = self.groups.iter().any(|group| group.script.is_some());
-        self.writes() || beside || self.scripts().next().is_some()
+        self.workloads().any(Workload::may_write) || beside || self.scripts().next().is_some()
     }
 
     /// Lists the scripts that were read, that of the measured clients first.
@@ -389,7 +389,7 @@ impl Plan {
     pub(crate) fn of_group(&self, group: &Group) -> Plan {
         let by_ops = self.stop.ops().is_some();
         let grace = Some(limits::DRAIN);
-        let at_end = if by_ops { AtEnd::Finish { grace } } else { AtEnd::Drain };
+        let at_end = if by_ops { AtEnd::Finish { grace, by_end: false } } else { AtEnd::Drain };
         let plan = Plan {
             workload: group.workload.clone(),
             clients: vec![group.clients],
@@ -679,6 +679,9 @@ mod tests {
         assert!(!reads.may_write());
         let script = Some(Arc::new(Script::of_text("")));
         assert!(Plan { script, ..reads }.may_write());
+        let workload = crate::workload::script("x", b"CALL p()", "x").expect("SQL");
+        let calls = Plan { workload, ..plan("8") };
+        assert_eq!((calls.writes(), calls.may_write()), (false, true));
     }
 
     #[test]

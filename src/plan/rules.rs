@@ -46,8 +46,9 @@ pub enum AfterError {
 pub enum AtEnd {
     /// Ops count by their start. The drain finishes them, or gives them up with waiting arrivals.
     Drain,
-    /// Ops count by their end: they are finished, within `grace` if set. Waiting arrivals are dropped.
-    Finish { grace: Option<Duration> },
+    /// Ops are finished, within `grace` if set. Waiting arrivals are dropped. With `by_end` ops count by
+    /// their end, and the time has what a script does after its last op.
+    Finish { grace: Option<Duration>, by_end: bool },
 }
 
 /// Errors after which an op restarts (`--mysql-ignore-errors`).
@@ -128,7 +129,7 @@ impl Rules {
     pub fn sysbench(ignored: Ignored, events: Option<u64>, grace: Option<Duration>) -> Rules {
         Rules {
             after_error: AfterError::Restart(ignored),
-            at_end: AtEnd::Finish { grace },
+            at_end: AtEnd::Finish { grace, by_end: true },
             shared_ops: events,
             queue_max: Some(131_072),
             raw_refusals: true,
@@ -151,6 +152,10 @@ impl Rules {
     pub(crate) fn ignored(&self) -> Option<&Ignored> {
         self.after_error.ignored()
     }
+
+    pub(crate) fn counts_by_end(&self) -> bool {
+        matches!(self.at_end, AtEnd::Finish { by_end: true, .. })
+    }
 }
 
 /// Writes only what a sysbench command line decides: the other rules follow from it, and resume keys stay.
@@ -165,7 +170,7 @@ impl Serialize for Rules {
         }
         let grace = match self.at_end {
             AtEnd::Drain => None,
-            AtEnd::Finish { grace } => grace,
+            AtEnd::Finish { grace, .. } => grace,
         };
         // The plan has it; older keys have it here, too.
         let reconnect = 0;

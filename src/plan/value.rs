@@ -114,6 +114,8 @@ pub type OpCount = Whole<1, { u64::MAX }>;
 pub(crate) const REPEATS_MAX: u32 = 1000;
 pub type Repeats = Whole<1, { REPEATS_MAX as u64 }>;
 pub type Threads = Whole<1, 1024>;
+/// Upper limit on the connections of a fill; guards against typing errors. Each has a thread and a lock.
+pub(crate) const JOBS_MAX: u32 = 256;
 /// Bytes of an extended INSERT: at least sysbench's longest row, at most the limit of `max_allowed_packet`.
 pub type InsertBytes = Whole<1024, { 1 << 30 }>;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::compared_cell::{ComparedCell, repeats_needed};
 use super::escape;
 use super::metric::Metric;
-use super::names::at_clients;
+use super::names::{at_clients, label};
 use super::question::Question;
 use super::ratio::{Ratio, p_text};
 use super::value::{number, ratio_decimals, signed};
@@ -58,7 +58,7 @@ impl Several {
     }
 
     fn new_label(self, row: &ComparedCell) -> Option<String> {
-        self.labels.then(|| escape::line(row.labels[1]))
+        self.labels.then(|| label(row.labels[1]))
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn answer(tables: &[Vec<ComparedCell>], several: Several, of: &Questi
             lines[at] += APART;
         }
     }
-    let [base, new] = of.base_and_new().map(escape::line);
+    let [base, new] = of.base_and_new().map(label);
     if let Some(first) = lines.first_mut().filter(|line| !line.contains(&format!("than {base}"))) {
         let new = if several.labels { String::new() } else { new + " " };
         *first += &format!(" ({new}against {base})");
@@ -149,7 +149,7 @@ fn belongs(first: &ComparedCell, row: &ComparedCell, several: Several) -> bool {
 
 fn answer_sentence(group: &Group, floor: f64, several: Several) -> String {
     let first = group[0];
-    let ([base, new], at) = (first.labels.map(escape::line), cells_in_words(group));
+    let ([base, new], at) = (first.labels.map(label), cells_in_words(group));
     let why = || first.lack.clone().unwrap_or_default();
     let line = match first.verdict {
         Compared::NoRatio if first.has_stopped() => {

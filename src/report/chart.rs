@@ -227,6 +227,7 @@ fn curve(steps: &[&Summary]) -> Result<Vec<Point>> {
     for step in steps.iter().filter(|step| step.latency.own().count > 0) {
         curves.extend(curve_us(step.latency.own()).map_err(|why| {
             Error::data(format!("the histogram of step {}: {why}", escape::clip(&step.step_id, 60)))
+                .hint("tables do without it: --format text")
         })?);
     }
     let count = curves.iter().map(|curve| curve.len()).min().unwrap_or(0);
@@ -564,6 +565,14 @@ mod tests {
     fn percentiles_are_named_as_finely_as_they_lie() {
         let named = [0.0, 0.5, 0.9, 0.99, 0.999, 0.999_99].map(percentile);
         assert_eq!(named, ["p0", "p50", "p90", "p99", "p99.9", "p99.999"]);
+    }
+
+    #[test]
+    fn an_error_names_what_does_without_the_histogram_when_that_is_damaged() {
+        let mut step = Summary::sound();
+        step.latency.service.histogram = "AAAA".to_owned();
+        let error = curve(&[&step]).expect_err("it is damaged");
+        assert!(!error.hints().is_empty());
     }
 
     fn texts(axis: &Axis) -> Vec<&str> {

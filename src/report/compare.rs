@@ -124,7 +124,7 @@ fn not_measured(rows: &[&ComparedCell]) -> Vec<String> {
             format!("{} {}", escape::line(workload), answer::cells_in_words(cells))
         };
         let cells = terms::named(workloads.iter().map(cells).collect(), WORKLOADS_MAX, "; ");
-        format!("not measured by {}: {cells}", escape::line(lacking))
+        format!("not measured by {}: {cells}", label(lacking))
     };
     labels.iter().map(line).collect()
 }
@@ -165,16 +165,24 @@ fn pages(rows: &[Vec<ComparedCell>], one_sided: &[String], of: &Question) -> Vec
     let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows, of)).collect();
     let Some(last) = pages.last_mut() else { return pages };
     // Workloads without a table of their own.
-    let bare = bare.into_iter().flatten().filter(|row| row.lacking_label().is_none());
-    last.below.extend(once(bare.filter_map(ComparedCell::lack_in_words).chain(one_sided.to_vec())));
+    let without = bare.iter().copied().flatten().filter(|row| row.lacking_label().is_none());
+    let without = without.filter_map(ComparedCell::lack_in_words);
+    last.below.extend(once(without.chain(one_sided.to_vec())));
+    if !is_for_people(of.format) {
+        pages.extend(bare.iter().map(|rows| page(rows[0].table, rows, of)));
+    }
     pages
+}
+
+/// Files have a row of every cell; people get a list of those that one label lacks.
+fn is_for_people(format: Format) -> bool {
+    matches!(format, Format::Text | Format::Markdown)
 }
 
 fn page(table: &WorkloadTable, rows: &[ComparedCell], of: &Question) -> Page {
     let how = if table.metric.higher_is_better() { "new/base" } else { "base/new" };
-    // Files have a row of every cell; people get a list of those that one label lacks.
-    let is_for_people = matches!(of.format, Format::Text | Format::Markdown);
-    let shown = |row: &&ComparedCell| !is_for_people || row.lacking_label().is_none();
+    let labels = rows[0].labels;
+    let shown = |row: &&ComparedCell| !is_for_people(of.format) || row.lacking_label().is_none();
     let rows: Vec<&ComparedCell> = rows.iter().filter(shown).collect();
     let (related, without): (Vec<&ComparedCell>, Vec<&ComparedCell>) =
         rows.iter().partition(|row| row.ratio.is_some());
@@ -189,13 +197,23 @@ fn page(table: &WorkloadTable, rows: &[ComparedCell], of: &Question) -> Page {
         "{}: {} of {} against {}, medians; ratio {how} over all pairs of runs: above 1 is better",
         escape::line(table.workload),
         table.metric.name(),
-        label(table.lines[1].label),
-        label(table.lines[0].label),
+        label(labels[1]),
+        label(labels[0]),
     );
-    Page::new(title, sheet(table, rows, how, of.floor), lines).footed(table)
+    Page::new(title, sheet(table, labels, rows, (how, of.floor)), lines).footed(table)
 }
 
-fn sheet(table: &WorkloadTable, rows: Vec<&ComparedCell>, how: &str, floor: f64) -> Sheet {
+fn sheet(
+    table: &WorkloadTable,
+    labels: [&str; 2],
+    rows: Vec<&ComparedCell>,
+    (how, floor): (&str, f64),
+) -> Sheet {
+    // A table has no line of a label that has not measured its workload.
+    let head = |of: &str| {
+        let at = table.lines.iter().position(|line| line.label == of);
+        at.map_or_else(|| label(of), |at| marked(table, at))
+    };
     let values = rows.iter().flat_map(|row| [row.median(0), row.median(1)]).flatten();
     let decimals = table.metric.decimals(values);
     let bounds = |row: &ComparedCell| row.ratio.as_ref()?.bounds();
@@ -203,10 +221,10 @@ fn sheet(table: &WorkloadTable, rows: Vec<&ComparedCell>, how: &str, floor: f64)
     Rows::new(rows)
         .shown("clients", |row| row.column.to_string())
         .place_and_metric(table.workload, table.metric, |row| row.column)
-        .filed("base", |_| table.lines[0].label)
-        .filed("new", |_| table.lines[1].label)
-        .both(&marked(table, 0), "base_value", |row| row.median(0).map(shown))
-        .both(&marked(table, 1), "new_value", |row| row.median(1).map(shown))
+        .filed("base", |_| labels[0])
+        .filed("new", |_| labels[1])
+        .both(&head(labels[0]), "base_value", |row| row.median(0).map(shown))
+        .both(&head(labels[1]), "new_value", |row| row.median(1).map(shown))
         .shown("runs", |row| match row.runs() {
             [one, other] if one == other => one.to_string(),
             [one, other] => format!("{one}:{other}"),
@@ -225,4 +243,77 @@ fn sheet(table: &WorkloadTable, rows: Vec<&ComparedCell>, how: &str, floor: f64)
         .filed("notes", |row| codes(table, &[0, 1], &row.column))
         .filed("sentence", |row| answer::cell_sentence(row, floor))
         .sheet()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::metric::Metric;
+    use super::*;
+    use crate::summary::Summary;
+
+    #[test]
+    fn files_have_a_row_of_every_cell_when_a_workload_has_no_ratio() {
+        let step = |workload: &str, label: &str, qps: f64| {
+            let mut step = Summary::sound();
+            workload.clone_into(&mut step.workload.name);
+            label.clone_into(&mut step.label);
+            step.totals.qps = qps;
+            step
+        };
+        let cells = [
+            ("both", "old", 1.0),
+            ("both", "new", 1.0),
+            ("stopped", "old", 1.0),
+            ("stopped", "new", 0.0),
+            ("alone", "old", 1.0),
+            ("unmeasured", "new", 1.0),
+        ];
+        let steps: Vec<Summary> =
+            cells.into_iter().map(|(workload, label, qps)| step(workload, label, qps)).collect();
+        let steps: Vec<&Summary> = steps.iter().collect();
+        let [base, new] = ["old", "new"].map(str::to_owned);
+        let of = Question { base, new, format: Format::Junit, ..Question::default() };
+        let text = compare(&steps, &of).expect("a comparison").text;
+        assert_eq!(text.matches("<testcase").count(), 4, "{text}");
+        assert_eq!(text.matches("of new against old").count(), 4, "{text}");
+    }
+
+    #[test]
+    fn answer_names_the_metric_when_a_median_is_0() {
+        let step = |label: &str, repeat_index: u32, failed: u64| {
+            let mut step = Summary::sound();
+            label.clone_into(&mut step.label);
+            (step.plan.repeats, step.plan.repeat_index) = (6, repeat_index);
+            step.latency.failed.count = failed;
+            step
+        };
+        let both = |at| [step("old", at, 0), step("new", at, 5000)];
+        let steps: Vec<Summary> = (1..=6).flat_map(both).collect();
+        let steps: Vec<&Summary> = steps.iter().collect();
+        let ([base, new], metric) = (["old", "new"].map(str::to_owned), Metric::ERROR_SHARE);
+        let of = Question { base, new, metric, ..Question::default() };
+        let worse = compare(&steps, &of).expect("a comparison").worse;
+        assert!(worse[0].starts_with("failed ops 0"), "{worse:?}");
+    }
+
+    #[test]
+    fn cell_is_not_known_when_both_labels_are_too_short_for_a_percentile() {
+        let step = |label: &str, clients: u32, count: u64| {
+            let mut step = Summary::sound();
+            label.clone_into(&mut step.label);
+            step.plan.clients = clients;
+            step.latency.service.count = count;
+            step
+        };
+        let cells = [("old", 1, 600_000), ("new", 1, 600_000), ("old", 8, 500), ("new", 8, 100)];
+        let steps: Vec<Summary> =
+            cells.into_iter().map(|(label, clients, count)| step(label, clients, count)).collect();
+        let steps: Vec<&Summary> = steps.iter().collect();
+        let [base, new] = ["old", "new"].map(str::to_owned);
+        let metric: Metric = "p99".parse().expect("a metric");
+        let of = Question { base, new, metric, ..Question::default() };
+        let found = compare(&steps, &of).expect("a comparison");
+        assert_eq!(found.unknown.len(), 1, "{found:?}");
+        assert!(found.unknown[0].contains(" 8 clients"), "{found:?}");
+    }
 }

@@ -1,7 +1,6 @@
 //! A cell of two labels: their ratio, the verdict on it, and what lacks.
 
 use super::doubt::Doubt;
-use super::escape;
 use super::gate::quantity_in_words;
 use super::metric::Metric;
 use super::names::{at_clients, cell_named, label};
@@ -102,9 +101,9 @@ impl ComparedCell<'_, '_> {
         let is_comparable = self.verdict != Compared::NotComparable;
         let mut lacks = Vec::new();
         lacks.extend(metric.by_work().filter(|_| !is_comparable).map(not_comparable));
-        for (at, label) in self.labels.iter().enumerate() {
-            let left_out = self.table.line(label).map_or(&[][..], |line| &line.left_out);
-            let (left_out, label) = (among(&self.column, left_out), escape::line(label));
+        for (at, named) in self.labels.iter().enumerate() {
+            let left_out = self.table.line(named).map_or(&[][..], |line| &line.left_out);
+            let (left_out, label) = (among(&self.column, left_out), label(named));
             let cell = self.cells[at];
             let steps: Vec<&Summary> = cell.iter().flat_map(|cell| cell.steps()).collect();
             let values = cell.map_or(&[][..], |cell| &cell.values);
@@ -167,12 +166,13 @@ impl ComparedCell<'_, '_> {
         Some(format!("{} ({interval}), p {p}", number(estimate, 3)))
     }
 
-    /// Words the two medians where one may be 0: `0 and 512 errors`.
+    /// Words the two medians where one may be 0: `0 and 512 errors`, `failed ops 0.00 and 1.25 %`.
     pub(super) fn medians_in_words(&self) -> Option<String> {
         let (metric, medians) = (self.table.metric, [self.median(0)?, self.median(1)?]);
         let decimals = metric.decimals(medians);
         let [base, new] = medians.map(|median| number(median, decimals));
-        Some(format!("{base} and {new} {}", metric.unit().1))
+        let named = if metric == Metric::ERRORS { String::new() } else { metric.name() + " " };
+        Some(format!("{named}{base} and {new} {}", metric.unit().1))
     }
 
     fn has_scarce_runs(&self) -> bool {
@@ -211,10 +211,7 @@ pub(super) fn rows<'t, 's>(
             let lines = labels.map(|label| table.line(label));
             let cells = lines.map(|line| line.and_then(|line| line.at(column)));
             let mut lost = lines.iter().flatten().flat_map(|line| &line.left_out);
-            // Columns that only other labels have are not asked for.
-            if !cells.iter().any(Option::is_some) && !lost.any(|step| step.cell() == *column) {
-                return None;
-            }
+            let any = cells.iter().any(Option::is_some) || lost.any(|step| step.cell() == *column);
             let (mut ratio, mut verdict) = (None, Compared::NotMeasured);
             if let [Some(one), Some(other)] = cells {
                 let times = family.times(table, shared, column);
@@ -225,7 +222,8 @@ pub(super) fn rows<'t, 's>(
             let column = *column;
             let mut row = ComparedCell { table, labels, column, cells, ratio, verdict, lack: None };
             row.lack = row.find_lack(of.floor);
-            Some(row)
+            // Columns that only other labels have are not asked for.
+            (any || row.has_scarce_runs()).then_some(row)
         };
     let of_table = |(table, labels): (&'t WorkloadTable<'s>, &[&'t str; 2])| {
         let shared = both(table).map_or_else(Vec::new, |(_, lines)| in_both(lines));

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
 
 use super::columns::{Rows, Sheet};
+use super::distinct::push_new;
+use super::labels::{labels, require_label};
 use super::metric::{Metric, Time, errors, failed, failed_share, given_up, with_longer};
 use super::names::{cell_named, label};
 use super::notes::{marked, noted};
@@ -65,8 +67,14 @@ pub fn gates(steps: &[&Summary], wanted: &[Gate], options: &Options) -> Result<G
     let strict = Options { strict: options.strict || !options.latest, ..options.clone() };
     let tables: Vec<WorkloadTable> =
         tables(&steps.into(), &strict)?.into_iter().map(noted).collect();
+    let labels = labels(&tables);
+    options.order.iter().try_for_each(|label| require_label(&labels, "--order", label))?;
+    let mut once: Vec<Gate> = Vec::new();
+    for gate in wanted {
+        push_new(&mut once, gate.clone());
+    }
     for table in &tables {
-        let rows = rows(table, wanted)?;
+        let rows = rows(table, &once)?;
         for row in &rows {
             gates.count(table, row);
         }
@@ -304,8 +312,10 @@ pub(crate) fn quantity_in_words(quantity: Quantity, value: f64) -> String {
 /// Words a number that a gate is held against: with more digits where the rounded one is on the other side.
 pub(crate) fn judged_in_words(gate: &Gate, value: f64) -> String {
     let held = gate.range.contains(&value);
+    // Microseconds of milliseconds may differ from it in the last bit.
+    let is_it = |shown: f64| (shown - value).abs() <= 4.0 * f64::EPSILON * value.abs();
     let mut all = (0..=DIGITS_MAX).map(|digits| round_in_words(gate.quantity, value, digits));
-    let alike = all.find(|(shown, _)| gate.range.contains(shown) == held);
+    let alike = all.find(|(shown, _)| is_it(*shown) || gate.range.contains(shown) == held);
     alike.map_or_else(|| quantity_in_words(gate.quantity, value), |(_, text)| text)
 }
 
@@ -337,4 +347,35 @@ fn known_errors(steps: &[&Summary]) -> Option<f64> {
     let all: f64 = steps.iter().map(|step| errors(step) as f64).sum();
     let idle = failed_share(steps).is_none() && steps.iter().all(|step| step.totals.ops == 0);
     (all > 0.0 || !idle).then_some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(text: &str) -> Gate {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn gate_is_checked_once_when_it_is_given_twice() {
+        let (step, wanted) = (Summary::sound(), ["qps>1", "qps>1"].map(gate));
+        let found = gates(&[&step], &wanted, &Options::default()).expect("a step");
+        assert_eq!(found.held.len() + found.failed.len() + found.undecided.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn order_of_gates_is_refused_when_it_names_no_label() {
+        let order = vec!["typo".to_owned()];
+        let options = Options { order, ..Options::default() };
+        let found = gates(&[&Summary::sound()], &[gate("qps>1")], &options);
+        assert_eq!(found.expect_err("no such label").kind().exit_code(), 2);
+    }
+
+    #[test]
+    fn number_has_all_digits_when_it_is_the_bound_of_its_gate() {
+        assert_eq!(judged_in_words(&gate("p50<0.023103ms"), 23.103), "0.023103 ms");
+        assert_eq!(judged_in_words(&gate("p50<=0.023103ms"), 23.103), "0.023 ms");
+        assert_eq!(judged_in_words(&gate("p50<23.1us"), 23.103), "0.023103 ms");
+    }
 }

@@ -593,10 +593,15 @@ fn errors(table: &WorkloadTable, labels: &Labels) -> Markup {
     for (label, step) in
         table.lines.iter().flat_map(|of| of.all_steps().map(|step| (of.label, step)))
     {
-        let of_step = step.totals.errors.iter().map(|error| {
+        let own = step.totals.errors.iter().map(|error| (error, String::new()));
+        let beside = step.groups.iter().flat_map(|group| {
+            let of_group = format!(" (group {})", clip(&group.name, TEXT_MAX));
+            group.totals.errors.iter().map(move |error| (error, of_group.clone()))
+        });
+        let of_step = own.chain(beside).map(|(error, of_group)| {
             let class = || clip(&error.class.to_string(), TEXT_MAX);
             let code = error.code.map_or_else(class, |code| code.to_string());
-            (None, code, error.count, clip(&error.message, MESSAGE_MAX))
+            (None, code + &of_group, error.count, clip(&error.message, MESSAGE_MAX))
         });
         let ended = (step.outcome != Outcome::Completed).then(|| ending(step));
         let ended = ended.map(|how| (Some(how.clone()), "did not complete".to_owned(), 1, how));
@@ -707,7 +712,13 @@ fn share(step: &Summary) -> Result<f64, String> {
         return Err(format!("its counters were read {off} s {how} the window's start"));
     }
     let counted = step.status().and_then(|status| counter(status, "Questions"));
-    let counted = counted.ok_or("its counters were reset within the window")?;
+    // Of servers that are not MySQL's own some have no such counter.
+    let has_counter = status.restarted_s.is_some() || status.deltas.contains_key("Questions");
+    let counted = counted.ok_or(if has_counter {
+        "its counters were reset within the window"
+    } else {
+        "it counts no statements"
+    })?;
     let share = 100.0 * counted / (step.qps_of_all() * covered);
     if share.is_finite() { Ok(share) } else { Err("the client had no answer".to_owned()) }
 }
@@ -716,4 +727,36 @@ fn range(values: impl Iterator<Item = f64>, decimals: usize) -> Option<String> {
     let spread = stats::spread(&values.collect::<Vec<f64>>())?;
     let (low, high) = (format!("{:.decimals$}", spread.min), format!("{:.decimals$}", spread.max));
     Some(if low == high { low } else { format!("{low} to {high}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::{ErrorClass, ErrorCount, Group};
+
+    #[test]
+    fn errors_of_a_group_beside_have_a_row_of_their_own() {
+        let lost = |count| ErrorCount { class: ErrorClass::Lost, count, ..ErrorCount::default() };
+        let mut step = Summary::sound();
+        step.totals.errors = vec![lost(7)];
+        let mut group = Group { name: "writer".to_owned(), ..Group::default() };
+        group.totals.errors = vec![lost(3)];
+        step.groups = vec![group];
+        let tables = tables::tables(&Runs::from(&[&step]), &Options::default()).expect("a table");
+        let shown = errors(&tables[0], &labels::labels(&tables)).into_string();
+        for row in ["lost</td><td>7<", "lost (group writer)</td><td>3<"] {
+            assert!(shown.contains(row), "{shown}");
+        }
+    }
+
+    #[test]
+    fn counters_were_not_reset_when_the_server_counts_no_statements() {
+        let mut step = Summary::sound();
+        let status = step.server.status.as_mut().expect("there");
+        status.deltas.insert("Questions".to_owned().into(), -5);
+        let reset = share(&step);
+        step.server.status.as_mut().expect("there").deltas.remove("Questions");
+        let absent = share(&step);
+        assert!(reset.is_err() && absent.is_err() && reset != absent, "{reset:?} {absent:?}");
+    }
 }

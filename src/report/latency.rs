@@ -7,6 +7,7 @@ use super::bars::bar;
 use super::columns::{PageColumn, Rows, Sheet};
 use super::histogram::Curve;
 use super::metric::{self, MS, Metric, Time};
+use super::names::listed;
 use super::options::Notes;
 use super::page::Page;
 use super::run::Run;
@@ -47,13 +48,12 @@ pub(crate) fn render_latency(
     let whose: String = names.map(|(_, name)| format!(", {}", escape::line(name))).collect();
     let named = terms::clients(cell.clients) + &whose;
     let at = cell.rate.map_or_else(String::new, |rate| format!(", {rate}/s"));
-    let repeats = cells.values().map(Vec::len).max().unwrap_or(0);
     let written = |pages: &[Page]| {
         writers::write(pages, "latency", Format::Text, Some(columns), (&Notes::Later, &[]))
     };
     // The line before it, and that of the shell's prompt.
     let fits = |text: &str| text.lines().count() + 2 <= rows;
-    let mut pages = vec![tabulate(&cells, head_table(&cells, repeats), columns)?];
+    let mut pages = vec![tabulate(&cells, head_table(&cells), columns)?];
     let table = written(&pages);
     if let Some(sheet) = count_by_time(last)? {
         let title = format!("The operations of {named}{at} by {} time, ms", name_time(last[0]));
@@ -72,15 +72,17 @@ fn name_time(step: &Summary) -> &'static str {
     if step.latency.response.is_some() { "response" } else { "service" }
 }
 
-fn head_table(cells: &BTreeMap<Key, CellSteps>, repeats: usize) -> String {
+fn head_table(cells: &BTreeMap<Key, CellSteps>) -> String {
     let times: BTreeSet<&str> = cells.values().flatten().map(|step| name_time(step)).collect();
     let name = match (times.contains("response"), times.contains("service")) {
         (true, true) => "Response time with a rate, else service time,",
         (true, false) => "Response time",
         _ => "Service time",
     };
-    let runs = format!(", medians of {repeats} runs");
-    format!("{name} in ms{}", if repeats > 1 { &runs } else { "" })
+    let counts: BTreeSet<usize> = cells.values().map(Vec::len).collect();
+    let ends: BTreeSet<usize> = counts.first().into_iter().chain(counts.last()).copied().collect();
+    let runs = format!(", medians of {} runs", listed(&ends, " to "));
+    format!("{name} in ms{}", if counts.last() > Some(&1) { &runs } else { "" })
 }
 
 fn tabulate(cells: &BTreeMap<Key, CellSteps>, title: String, columns: usize) -> Result<Page> {
@@ -244,6 +246,18 @@ mod tests {
             (vec![&closed], "Service time in ms"),
             (vec![&open], "Response time in ms"),
             (vec![&closed, &open], "Response time with a rate, else service time, in ms"),
+        ] {
+            let text = render_latency(&steps, (24, 80)).expect("sound");
+            assert_eq!(text.lines().next(), Some(heading), "{text}");
+        }
+    }
+
+    #[test]
+    fn heading_has_the_fewest_and_the_most_runs_of_a_cell() {
+        let [one, other] = [1, 8].map(|clients| step(clients, &[1_000_000]));
+        for (steps, heading) in [
+            (vec![&one, &one, &other], "Service time in ms, medians of 1 to 2 runs"),
+            (vec![&one, &one, &other, &other], "Service time in ms, medians of 2 runs"),
         ] {
             let text = render_latency(&steps, (24, 80)).expect("sound");
             assert_eq!(text.lines().next(), Some(heading), "{text}");

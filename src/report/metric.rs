@@ -217,13 +217,16 @@ impl Metric {
     }
 
     pub(crate) fn page_value(self, value: f64, decimals: usize) -> PageValue {
+        // Half of a range of counts may lie between two.
+        let decimals =
+            if self.is_count() { decimals.max(self.decimals([value])) } else { decimals };
         (value, value::number(value / self.unit().0, decimals)).into()
     }
 
     /// Returns the decimals of numbers in the unit that people see.
     pub(crate) fn decimals(self, values: impl IntoIterator<Item = f64>) -> usize {
         let own = self.split().1;
-        if [Metric::ERRORS, Metric::RETRIED].contains(&own) {
+        if self.is_count() {
             // A median of two may lie between counts.
             return usize::from(values.into_iter().any(|value| value.fract() != 0.0));
         }
@@ -233,6 +236,10 @@ impl Metric {
         }
         let unit = self.unit().0;
         value::decimals(values.into_iter().map(|value| value / unit))
+    }
+
+    fn is_count(self) -> bool {
+        [Metric::ERRORS, Metric::RETRIED].contains(&self.split().1)
     }
 
     pub(crate) fn name(self) -> String {
@@ -639,6 +646,15 @@ mod tests {
         assert_eq!(same.to_string(), "p99.9");
         assert_eq!("client-CPU".parse::<Metric>().expect("an alias").to_string(), "cpu");
         assert_eq!("median".parse::<Metric>().expect("an alias").to_string(), "p50");
+    }
+
+    #[test]
+    fn half_of_a_range_of_counts_is_not_rounded() {
+        for (value, shown) in [(3.5, "3.5"), (3.0, "3")] {
+            assert_eq!(Metric::ERRORS.page_value(value, 0).shown, shown);
+        }
+        assert_eq!(Metric::ERRORS.page_value(3.0, 1).shown, "3.0", "as its column");
+        assert_eq!(Metric::QPS.page_value(103.5, 0).shown, "104");
     }
 
     #[test]

@@ -25,6 +25,8 @@ const WIDE: Size = (720.0, 420.0);
 const SMALL: Size = (460.0, 300.0);
 const TITLE: f64 = 26.0;
 const LABEL_MAX: usize = 48;
+/// Characters of a workload and a label that also a long title leaves.
+const NAME_MIN: usize = 20;
 
 /// Returns the rules of a file, without variables, which not every reader of SVG knows.
 fn rules_of_file() -> String {
@@ -116,17 +118,16 @@ fn file(charts: &[Chart], labels: &Labels, notes: &[String]) -> String {
     let lines: Vec<(Option<Markup>, String)> = drawn.chain(shades).chain(notes).collect();
     let below = |at: usize| MARGIN + cell.1 * rows as f64 + LINE * at as f64;
     let (width, height) = (px(inner + 2.0 * MARGIN), px(below(lines.len()) + MARGIN));
-    let full = |chart: &Chart| format!("{}: {}", chart.of, chart.title);
     let drawing = html! {
         svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
             viewBox={ "0 0 " (width) " " (height) } {
-            title { (full(&charts[0])) }
+            title { (heading(&charts[0], usize::MAX)) }
             style { (PreEscaped(rules_of_file())) }
             rect width="100%" height="100%" fill="#ffffff" {}
             @for (at, of) in charts.iter().enumerate() {
                 @let (x, y) = (cell.0 * (at % abreast) as f64, cell.1 * (at / abreast) as f64);
                 (moved(MARGIN + x, MARGIN + y, &html! {
-                    text.title x="2" y="15" { (clip(&full(of), chars(size.0))) }
+                    text.title x="2" y="15" { (heading(of, chars(size.0))) }
                     (moved(0.0, TITLE, &draw(of, size)))
                 }))
             }
@@ -139,6 +140,13 @@ fn file(charts: &[Chart], labels: &Labels, notes: &[String]) -> String {
         }
     };
     markup(&drawing.into_string()) + "\n"
+}
+
+/// Cuts the workload and the label, not the clients behind them, by which charts of one label are told apart.
+fn heading(chart: &Chart, chars_max: usize) -> String {
+    let room = chars_max.saturating_sub(chart.title.chars().count() + ": …".chars().count());
+    let room = room.max(NAME_MIN);
+    clip(&format!("{}: {}", clip(&chart.of, room), chart.title), chars_max)
 }
 
 fn moved(x: f64, y: f64, what: &Markup) -> Markup {
@@ -160,7 +168,33 @@ fn wrapped(text: &str, chars_max: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chart::Axis;
     use super::*;
+
+    #[test]
+    fn a_heading_keeps_the_clients_when_the_label_is_long() {
+        let axis = || Axis::elapsed("s", 1.0);
+        let headed = |of: &str, title: &str| {
+            let chart = Chart {
+                of: of.to_owned(),
+                title: title.to_owned(),
+                x: axis(),
+                y: axis(),
+                series: Vec::new(),
+                spans: Vec::new(),
+                rule: None,
+                across: None,
+                up: None,
+            };
+            heading(&chart, 60)
+        };
+        let long = format!("point-select, {}", "x".repeat(80));
+        let [few, many] = ["8 clients", "64 clients"].map(|at| headed(&long, at));
+        assert!(few.ends_with("…: 8 clients") && many.ends_with("…: 64 clients"), "{few} {many}");
+        assert_eq!([&few, &many].map(|text| text.chars().count()), [60; 2]);
+        assert_eq!(headed("a", "8 clients"), "a: 8 clients");
+        assert!(headed("point-select", &long).starts_with("point-select: "));
+    }
 
     #[test]
     fn every_colour_has_a_value() {

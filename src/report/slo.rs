@@ -189,7 +189,11 @@ impl Searches<'_> {
 
     fn line(&self, clients: u32, here: &[(&SearchSteps, Found)], open: bool) -> String {
         let (level, at) = (self.level(), format!("at {}", terms::clients(clients)));
-        let rates: Vec<f64> = here.iter().filter_map(|(_, found)| found.rate).collect();
+        // Where a search was cut short is no answer beside one that ended.
+        let has_ended = |one: &SearchSteps| one.search.next().is_none();
+        let any_ended = here.iter().any(|(one, _)| has_ended(one));
+        let counted = here.iter().filter(|(one, _)| !any_ended || has_ended(one));
+        let rates: Vec<f64> = counted.filter_map(|(_, found)| found.rate).collect();
         let mut remarks: Vec<String> = Vec::new();
         if let [(_, found)] = here {
             remarks.extend(

@@ -25,7 +25,14 @@ pub(super) fn tables_to_show<'a>(
     options.check()?;
     let mut found: Vec<WorkloadTable> = Vec::new();
     for metric in std::iter::once(options.metric).chain(options.also.iter().copied()) {
-        found.extend(tables(runs, &Options { metric, ..options.clone() })?);
+        for table in tables(runs, &Options { metric, ..options.clone() })? {
+            // Two names may stand for one number: natural, and qps.
+            let is_it =
+                |of: &WorkloadTable| of.workload == table.workload && of.metric == table.metric;
+            if !found.iter().any(is_it) {
+                found.push(table);
+            }
+        }
     }
     let labels = labels(&found);
     options.order.iter().try_for_each(|label| require_label(&labels, "--order", label))?;

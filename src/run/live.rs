@@ -20,12 +20,16 @@ pub(super) fn percentile(
 
 /// Lists the plan's cells with medians over the repeats so far, a column each, below the label that runs.
 pub(super) fn table(label: Option<&str>, plan: &Plan, current: &Step, done: &[Summary]) -> Table {
+    // Several private servers have one list of steps.
+    let is_of_label = |step: &&Summary| label.is_none_or(|label| step.label == label);
+    let done: Vec<&Summary> = done.iter().filter(is_of_label).collect();
     let current_cell = current.cell();
     let planned = if current.search.is_some() { Vec::new() } else { plan.steps() };
     let mut cells: BTreeSet<Cell> = planned.iter().map(Step::cell).collect();
-    cells.extend(done.iter().map(Summary::cell).chain([current_cell]));
+    cells.extend(done.iter().copied().map(Summary::cell).chain([current_cell]));
     let column = |cell: &Cell| {
-        let runs = done.iter().filter(|s| s.outcome == Outcome::Completed && s.cell() == *cell);
+        let runs = done.iter().copied().filter(|step| step.cell() == *cell);
+        let runs = runs.filter(|step| step.outcome == Outcome::Completed);
         let mark = if *cell == current_cell { "▸" } else { "" };
         let mut texts = vec![format!("{mark}{cell}")];
         texts.extend(median_texts(&runs.collect::<Vec<&Summary>>()));
@@ -59,15 +63,29 @@ mod tests {
     use crate::plan::knobs::Knobs;
     use crate::workload::builtin;
 
+    fn measured(label: &str, rate: Option<f64>) -> Summary {
+        let text = include_str!("../../tests/fixtures/summary.json");
+        let mut done: Summary = serde_json::from_str(text).expect("a summary");
+        (done.plan.clients, done.plan.rate) = (4, rate);
+        Summary { label: label.to_owned(), outcome: Outcome::Completed, ..done }
+    }
+
+    #[test]
+    fn table_of_a_label_lacks_the_numbers_of_another_server() {
+        let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
+        let plan = Plan { clients: vec![4], ..plan };
+        let (step, done) = (Step::new(2, 2, (4, None), 1), [measured("8.4", None)]);
+        let qps = |label| table(Some(label), &plan, &step, &done).columns[0][1].clone();
+        assert_eq!((qps("9.1").as_str(), qps("8.4") == "·"), ("·", false));
+    }
+
     #[test]
     fn the_current_column_is_the_rate_at_hand_when_a_search_measures() {
         let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
         let plan = Plan { rates: vec![1000.0], clients: vec![4], ..plan };
         let step = Step { search: Some(1), ..Step::new(2, 30, (4, Some(2000.0)), 1) };
-        let text = include_str!("../../tests/fixtures/summary.json");
-        let mut done: Summary = serde_json::from_str(text).expect("a summary");
-        (done.plan.clients, done.plan.rate) = (4, Some(1000.0));
-        let shown = table(Some("8.4"), &plan, &step, &[done]);
+        let done = [measured("8.4", Some(1000.0))];
+        let shown = table(Some("8.4"), &plan, &step, &done);
         let heads: Vec<&str> = shown.columns.iter().map(|column| column[0].as_str()).collect();
         assert_eq!(heads, ["clients 4, rate 1000/s", "▸clients 4, rate 2000/s"]);
         assert_eq!((shown.current, shown.title.as_str()), (1, "label 8.4"));

@@ -138,7 +138,13 @@ pub(crate) struct Place {
 
 fn start(spec: &Spec, stop: &Stop, progress: &mut Progress) -> Result<Sandbox> {
     let started = Sandbox::start(spec, &mut |text| progress.note(text), &|| stop.asked().is_some());
-    started.map_err(|error| tell_signal(error, stop))
+    let sandbox = started.map_err(|error| tell_signal(error, stop))?;
+    if progress.is_quiet()
+        && let Some(note) = sandbox.note_place()
+    {
+        progress.warn_once(note);
+    }
+    Ok(sandbox)
 }
 
 /// Gives an interruption the kind of its signal, which a sandbox does not know.

@@ -123,10 +123,11 @@ fn no_cell(args: &Recheck, loaded: &Loaded, name: &str, has_hosts: bool) -> Erro
         );
     let is_of_profile =
         |step: &&Summary| step.experiment.as_ref().is_some_and(|of| of.profile == name);
-    let last = loaded.summaries.iter().map(|(_, step)| step).rfind(is_of_profile);
+    let steps = loaded.summaries.iter().map(|(_, step)| step).filter(is_of_profile);
+    let fullest = steps.max_by_key(|step| step.plan.engine_threads);
     // A profile of one host that was changed has nothing to do with hosts.
     let is_of_hosts = |step: &&Summary| has_hosts || !step.hosts.is_empty();
-    error.add_hints(last.filter(is_of_hosts).map(|step| {
+    error.add_hints(fullest.filter(is_of_hosts).map(|step| {
         let names = terms::joined(step.hosts.iter().map(|host| Some(line(&host.name))), ",");
         let hosts = match (names, step.hosts.first()) {
             (Some(_), Some(first)) if first.rank == 0 => {
@@ -135,9 +136,17 @@ fn no_cell(args: &Recheck, loaded: &Loaded, name: &str, has_hosts: bool) -> Erro
             (Some(names), _) => format!("--hosts {names}"),
             (None, _) => "neither --hosts nor --ranks".to_owned(),
         };
-        let threads = terms::counted(step.plan.engine_threads, "engine thread");
+        let threads = describe_threads(step);
         format!("they were measured with {hosts}, and {threads} in all: recheck with the same")
     }))
+}
+
+/// Describes the threads of all hosts by those of a step, which has no more of them than clients.
+fn describe_threads(step: &Summary) -> String {
+    let beside = step.groups.iter().map(|group| group.clients);
+    let clients = beside.fold(step.plan.clients, u32::saturating_add);
+    let threads = terms::counted(step.plan.engine_threads, "engine thread");
+    if step.plan.engine_threads < clients { threads } else { format!("{threads} or more") }
 }
 
 /// Replaces the server by the one that flags name, under the label and address of its results.
@@ -344,4 +353,20 @@ fn describe_runs(wanted: &MissingRuns) -> impl Iterator<Item = String> {
         let cell = cell.told();
         format!("{title}  {cell}  {label}: {repeats} repeats, then {next}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_may_be_more_than_those_of_a_step_with_few_clients() {
+        let threads = |clients, engine_threads| {
+            let mut step = Summary::default();
+            (step.plan.clients, step.plan.engine_threads) = (clients, engine_threads);
+            describe_threads(&step)
+        };
+        assert_eq!(threads(64, 4), "4 engine threads");
+        assert_eq!(threads(1, 1), "1 engine thread or more");
+    }
 }

@@ -227,6 +227,8 @@ fn client(
     let rtts = run.hosts.iter().filter_map(|host| host.rtt_us);
     let cost = run.counted.cost;
     let usage = run.counts.usage.iter();
+    // A host that is lost does not tell its cost.
+    let costs_are_of_ops = run.groups.is_empty() && run.lost.is_empty();
     Client {
         host: host.name,
         kernel: host.facts.kernel,
@@ -235,7 +237,7 @@ fn client(
         same_host,
         user_s: cost.user.as_secs_f64(),
         sys_s: cost.sys.as_secs_f64(),
-        us_per_op: (ops > 0 && run.groups.is_empty())
+        us_per_op: (ops > 0 && costs_are_of_ops)
             .then(|| cost.cpu().as_secs_f64() * 1e6 / ops as f64),
         threads: usage.map(|thread| Thread { busy: thread.share.busy }).collect(),
         max_rss_bytes: run.readings.max_rss_bytes,
@@ -522,6 +524,20 @@ mod tests {
         assert_eq!(all([None; 3], 8), 24);
         let idle = ClientHost { share: None, ..rank(Some("a"), 2, 8) };
         assert_eq!(count([idle.clone(), idle, rank(Some("b"), 2, 8)]), 6);
+    }
+
+    #[test]
+    fn cost_of_an_op_is_unknown_when_a_host_is_lost() {
+        let plan = Knobs::default().resolve(builtin().remove(0), 1).expect("a plan");
+        let is_known = |lost: Vec<usize>| {
+            let run = MeasuredStep { lost, ..measured(8, None) };
+            let of = |facts: StepFacts<'_>| {
+                let sweep = Measured::Sweep(Box::default(), None);
+                describe_sweep(facts, &plan, &run, Vec::new(), Vec::new(), sweep)
+            };
+            summary(&run, of).client.us_per_op.is_some()
+        };
+        assert_eq!([is_known(Vec::new()), is_known(vec![0])], [true, false]);
     }
 
     #[test]

@@ -61,7 +61,12 @@ impl PassingDir {
 }
 
 fn temporary_base() -> Result<PathBuf> {
-    let wanted = env::temp_dir();
+    find_base(env::temp_dir())
+}
+
+fn find_base(named: PathBuf) -> Result<PathBuf> {
+    // Other programs take an empty TMPDIR for none.
+    let wanted = if named.as_os_str().is_empty() { PathBuf::from("/tmp") } else { named };
     let base = fs::canonicalize(&wanted).map_err(|e| {
         Error::usage(format!("TMPDIR={}: {e}", wanted.display()))
             .hint("name a directory that exists")
@@ -104,6 +109,13 @@ mod tests {
             assert_eq!(directory.path.starts_with(&base), length <= 69, "{length}");
             assert!(directory.socket.as_os_str().len() <= SOCKET_PATH_MAX, "{length}");
         }
+    }
+
+    #[test]
+    fn temporary_directory_is_the_usual_one_when_the_variable_is_empty() {
+        assert_eq!(find_base(PathBuf::new()).unwrap(), fs::canonicalize("/tmp").unwrap());
+        let missing = find_base(PathBuf::from("/nowhere/at/all")).expect_err("it is missing");
+        assert_eq!(missing.kind(), Kind::Usage);
     }
 
     #[test]

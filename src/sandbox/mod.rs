@@ -121,9 +121,8 @@ impl<'a> Start<'a> {
             fs::create_dir_all(dir).map_err(cannot(&format!("make {}", dir.display())))?;
         }
         say(&format!("sandbox: {} in {}", path.display(), directory.path.display()));
-        let wanted = fs::canonicalize(env::temp_dir());
-        if wanted.is_ok_and(|wanted| !directory.path.starts_with(wanted)) {
-            say("sandbox: the path of TMPDIR is too long for a socket: it is below /tmp instead");
+        if let Some(note) = note_place(&directory.path) {
+            say(note);
         }
         let program = Program::default();
         let mut start = Start { spec, path, options, program, directory, keeper, say, interrupted };
@@ -198,7 +197,7 @@ impl Start<'_> {
         if ["permission denied", "errcode: 13", "errno: 13"].iter().any(|text| log.contains(text)) {
             error = error.hint(CONFINED);
         }
-        if log.contains("no space left") {
+        if FULL_DISK.iter().any(|text| log.contains(text)) {
             error = error.hint("TMPDIR, or `data` of a profile, names a place with more room");
         }
         if !self.options.is_empty() {
@@ -213,6 +212,9 @@ impl Start<'_> {
 
 const CONFINED: &str = "AppArmor or SELinux may confine this program: TMPDIR, or `data` of a profile, names \
                         another place";
+
+/// The words of a log where the disk is full: servers also name the number alone.
+const FULL_DISK: [&str; 4] = ["no space left", "out of disk space", "error 28", "errcode: 28"];
 
 fn quote_log(log: &str) -> String {
     if log.is_empty() { "it logged nothing".to_owned() } else { format!("its log ends:{log}") }
@@ -272,6 +274,11 @@ impl Sandbox {
         &self.keeper.dir
     }
 
+    /// Returns what to say where the directory is not below TMPDIR: it may be on another disk.
+    pub(crate) fn note_place(&self) -> Option<&'static str> {
+        note_place(self.dir())
+    }
+
     /// Returns how the server died, if it did, with the end of its log.
     pub fn death(&mut self) -> Option<String> {
         // One that dies still exists for a moment.
@@ -294,6 +301,12 @@ impl Sandbox {
     pub fn stop(mut self) -> Result<()> {
         self.keeper.close(self.stops_within)
     }
+}
+
+fn note_place(dir: &Path) -> Option<&'static str> {
+    let wanted = fs::canonicalize(env::temp_dir()).ok()?;
+    let note = "sandbox: the path of TMPDIR is too long for a socket: it is below /tmp instead";
+    (!dir.starts_with(wanted)).then_some(note)
 }
 
 /// Computes a server's need as the servers do: five a connection, and thousands for tables. A server raises
@@ -741,10 +754,12 @@ mod tests {
         let silent = start.failure("ended");
         assert!(silent.to_string().ends_with("it logged nothing"));
         assert!(silent.hints().is_empty());
-        fs::write(start.keeper.dir.join("job.log"), "No space left on device").unwrap();
-        let full = start.failure("ended");
-        assert!(full.to_string().ends_with("its log ends:\n  No space left on device"));
-        assert!(full.hints()[0].contains("TMPDIR"));
+        for line in ["No space left on device", "preallocating 9 bytes failed with error 28"] {
+            fs::write(start.keeper.dir.join("job.log"), line).unwrap();
+            let full = start.failure("ended");
+            assert!(full.to_string().ends_with(&format!("its log ends:\n  {line}")));
+            assert!(full.hints()[0].contains("TMPDIR"));
+        }
         start.options.push(accept("sql_mode", None).unwrap());
         assert!(start.failure("ended").hints()[1].contains("--help"));
     }

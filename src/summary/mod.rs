@@ -313,7 +313,8 @@ contract! {
         pub user_s: f64,
         /// System CPU of this process over the window, seconds.
         pub sys_s: f64,
-        /// CPU of this process an op, microseconds; null without ops, and with `groups`, whose ops cost, too.
+        /// CPU of this process an op, microseconds; null without ops, with a lost host, and with `groups`, whose ops
+        /// cost, too.
         pub us_per_op: Option<f64>,
         pub threads: Vec<Thread>,
         /// Peak resident size of this process so far, bytes.
@@ -424,7 +425,8 @@ contract! {
         /// Lost connections that were opened again.
         pub reconnects: u64,
         /// Ops given up, of a paced run also those that were not issued; their age is in the
-        /// latency. What waits when the time of `loadgen sysbench` is over counts in `backlog` instead.
+        /// latency. What waits when the time of `loadgen sysbench` is over, or in a group beside when `--ops`
+        /// are done, counts in `backlog` instead.
         pub abandoned: u64,
         /// Ops with writes that may have been done or not: in neither rates nor times.
         #[serde(default)]

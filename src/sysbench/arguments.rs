@@ -126,7 +126,8 @@ impl<'a> Arguments<'a> {
                 }
                 Some((name, None)) if own.is_some_and(|entry| entry.kind != OptionKind::Bool) => {
                     let missing = || unsupported(&format!("--{name} needs a value"));
-                    options.push((name, Some(words.next().ok_or_else(missing)?)));
+                    let value = words.next().filter(|word| !word.starts_with("--"));
+                    options.push((name, Some(value.ok_or_else(missing)?)));
                 }
                 Some(option) => options.push(option),
                 None if self.test.is_none() => self.test = Some(word),

@@ -117,7 +117,7 @@ fn done(settings: &Settings, log: &Arc<Mutex<Log>>, stop: &Stop) -> Result<Ended
             if settings.command == Command::Run {
                 log.notice(&output::options(settings));
             }
-            if settings.command == Command::Run || settings.threads > 1 {
+            if settings.command == Command::Run || tables::count_workers(settings) > 1 {
                 log.notice(output::INITIALIZING);
             }
             log.fatal(&failure::driver_lines(settings, fault));

@@ -102,12 +102,10 @@ impl Places {
         word: &str,
         stock_name: Option<&str>,
     ) -> Result<Option<String>, String> {
-        let is_name = !word.contains('/');
         let own = if word == "-" || Path::new(word).is_file() {
             Some((word.to_owned(), word.to_owned()))
         } else {
-            let found = self.find(word).filter(|_| is_name);
-            found.map(|found| (word.to_owned(), found))
+            self.find(word).map(|found| (word.to_owned(), found))
         };
         let Some(name) = stock_name else { return Ok(own.map(|(given, _)| given)) };
         // The name of a stock script counts with or without a path and `.lua`.
@@ -162,6 +160,17 @@ mod tests {
         let usual = Places::new("own", &env).usual;
         assert_eq!(usual, format!("{PATH_HERE};{rocks};{PATH_OF_ALL}"));
         assert_eq!(Places::new("own", &|_: &str| None).usual, format!("{PATH_HERE};{PATH_OF_ALL}"));
+    }
+
+    #[test]
+    fn module_is_found_below_a_directory_when_its_name_has_a_slash() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join("sub")).expect("made");
+        std::fs::write(dir.path().join("sub/own.lua"), "").expect("written");
+        let usual = format!("{}/?.lua", dir.path().display());
+        let places = Places { usual, stock: String::new(), always: false };
+        assert_eq!(places.find_script("sub/own", None), Ok(Some("sub/own".to_owned())));
+        assert_eq!(places.find_script("sub/other", None), Ok(None));
     }
 
     #[test]

@@ -32,9 +32,8 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
         locked(log).fatal(&[failure::one_table_line(settings)]);
         return Ok(1);
     }
-    let of_bulk = test == Test::BulkInsert;
-    let tables = if of_bulk { threads } else { tables };
-    let threads = if of_bulk || command == Command::Cleanup { 1 } else { threads };
+    let tables = if test == Test::BulkInsert { threads } else { tables };
+    let threads = count_workers(settings);
     if threads > 1 {
         locked(log).notice(INITIALIZING);
     }
@@ -54,6 +53,12 @@ pub(crate) async fn run(settings: &Settings, link: &ServerLink, log: &Mutex<Log>
     });
     let all = or_stop(&link.stop, async { Ok(join_all(workers).await) }).await?;
     Ok(Ended::from(all.iter().any(Done::is_err)))
+}
+
+/// Counts the connections of a command that is no run.
+pub(super) fn count_workers(settings: &Settings) -> u32 {
+    let is_single = settings.test == Test::BulkInsert || settings.command == Command::Cleanup;
+    if is_single { 1 } else { settings.threads }
 }
 
 /// Runs the work of one thread on every `threads`th of these tables, over a session that it opens.
@@ -296,6 +301,16 @@ mod tests {
         let master = Settings { output: OutputVersion::V1_1, threads: 1, ..two.clone() };
         let read = "Preloading table sbtest1\nPreloading table sbtest2\n";
         assert_eq!(dry(&master, Command::Prewarm).await, (0, read.to_owned()));
+    }
+
+    #[test]
+    fn command_has_one_connection_when_sysbench_does_it_in_one_thread() {
+        let many =
+            |test, command| count_workers(&Settings { test, command, threads: 3, ..usual() });
+        assert_eq!(many(Test::ReadOnly, Command::Cleanup), 1);
+        assert_eq!(many(Test::BulkInsert, Command::Prepare), 1);
+        assert_eq!(many(Test::ReadOnly, Command::Prepare), 3);
+        assert_eq!(many(Test::ReadOnly, Command::Prewarm), 3);
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::{VALUE_MAX, clip};
 use crate::summary::{Doubt, LedgerEntry, Location, Record, Summary, VerifyQuery};
 use crate::terms::{add, named};
-use crate::workload::{Mark, State, writes_elsewhere};
+use crate::workload::{Mark, State, may_write_beside, writes_elsewhere};
 
 pub struct Evidence<'a> {
     pub summaries: &'a [&'a Summary],
@@ -75,6 +75,10 @@ impl Evidence<'_> {
                     history.unknown.push(untold);
                 }
             }
+            if let Some(sql) = self.find_write_beside(summary, here, table) {
+                history.custom = true;
+                history.unknown.push(format!("step {step} may have written to it by '{sql}'"));
+            }
             for entry in summary.ledger.iter().filter(its) {
                 history.unknown.extend(untold.clone());
                 if self.is_another(&place, here) {
@@ -100,6 +104,15 @@ impl Evidence<'_> {
             }
         }
         history
+    }
+
+    /// Finds SQL here that may have written to a table of another kind than those of its ledger.
+    fn find_write_beside(&self, summary: &Summary, here: &Location, table: &str) -> Option<String> {
+        let sql = summary.workloads().find_map(|of| {
+            let mut all = of.statements.iter().map(|statement| statement.sql.as_str());
+            all.find(|sql| may_write_beside(sql, &of.schema, table))
+        })?;
+        (!self.is_another(&read_location(summary), here)).then(|| clip(sql, VALUE_MAX))
     }
 
     /// Lists the queries of steps here, each once, and counts the steps elsewhere that have some.
@@ -521,6 +534,21 @@ mod history_tests {
         let records = [("a-record".to_owned(), killed)];
         let left = evidence(&[], &records).find_history(&here(), "sbtest1", &mark(0x5f));
         assert!(left.custom && left.unknown.len() == 1, "{left:?}");
+    }
+
+    #[test]
+    fn table_of_another_kind_is_undecided_when_a_step_s_sql_may_have_written_to_it() {
+        let mut own = step(1, "db1");
+        let mut history = |sql: &str, table: &str| {
+            own.workload.statements[0].sql = sql.to_owned();
+            evidence(&[&own], &[]).find_history(&here(), table, &mark(0x70))
+        };
+        for sql in ["DELETE FROM phptest1 LIMIT 1", "CALL p()"] {
+            let there = history(sql, "phptest1");
+            assert!(there.custom && there.unknown.len() == 1, "{sql}: {there:?}");
+            assert_eq!(history(sql, "sbtest1"), History::default(), "its ledger names it");
+        }
+        assert_eq!(history("SELECT 1 FROM phptest1", "phptest1"), History::default());
     }
 
     #[test]

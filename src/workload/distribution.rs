@@ -331,8 +331,12 @@ fn zones(distribution: Distribution, rows: u64) -> Vec<Zone> {
         }
         Distribution::Pareto(h) => {
             let power = libm::log(h) / libm::log1p(-h);
-            let below = |x: u64| libm::pow(x as f64 / n, 1.0 / power);
-            ranks(rows, |from, to| below(to) - below(from))
+            let share = |x: u64| if x == 0 { 0.0 } else { libm::pow(x as f64 / n, 1.0 / power) };
+            // Above a half the last ids are the hot ones.
+            ranks(rows, |from, to| match h {
+                ..=0.5 => share(to) - share(from),
+                _ => share(rows - from) - share(rows - to),
+            })
         }
         Distribution::Gaussian(iterations) => {
             special_zones(rows, Special { iterations, band: 0, within: 0 })
@@ -652,6 +656,20 @@ mod tests {
             // Chance makes the hotter half smaller than it is.
             assert!(half < told.half_on_share * 1.02 + 1e-3, "{text}: {told:?} {half}");
             assert!(half > told.half_on_share * 0.7 - 1e-3, "{text}: {told:?} {half}");
+        }
+    }
+
+    #[test]
+    fn pareto_has_one_hot_end_whatever_its_share() {
+        // P(id ≤ x·n) = x^458.21.
+        let told = coverage("pareto:0.99".parse().expect("pareto"), 1_000_000, 1e6);
+        assert!((told.hottest_share / 458.21e-6 - 1.0).abs() < 0.01, "{told:?}");
+        assert!((told.half_on_share / 1.512e-3 - 1.0).abs() < 0.02, "{told:?}");
+        // All draws fall on one id.
+        for text in ["pareto:1e-320", "pareto:0.9999999999999999"] {
+            let told = coverage(text.parse().expect(text), 1_000_000, 1e6);
+            let apart = [told.hottest_share - 1.0, told.half_on_share - 5e-7, told.distinct - 1.0];
+            assert!(apart.iter().all(|by| by.abs() < 1e-9), "{text}: {told:?}");
         }
     }
 

@@ -27,7 +27,8 @@ pub(crate) use rows::{Filler, PAD_LEN, Rows, is_digits, proves};
 pub(crate) use script::{script, script_of_file};
 pub(crate) use sql::{check_query, pieces};
 pub(crate) use statement::{
-    Const, Content, Count, Effect, KeySource, Param, Statement, StatementKind, writes_elsewhere,
+    Const, Content, Count, Effect, KeySource, Param, Statement, StatementKind, may_write_beside,
+    writes_elsewhere,
 };
 pub use table::Schema;
 pub(crate) use table::{LOADED, Mark, ROWS_MAX, State, TABLES_MAX, quoted};
@@ -362,10 +363,15 @@ impl Workload {
         self.statements().any(Statement::writes)
     }
 
+    /// Returns whether it writes, or nobody knows: a procedure may, read or not.
+    pub(crate) fn may_write(&self) -> bool {
+        self.statements().any(Statement::may_write)
+    }
+
     /// Returns why verify cannot judge by the ledger of such a run, if so.
     pub(crate) fn unfollowed(&self) -> Option<String> {
         let mut untold = self.statements().map(|s| s.unfollowed(self.schema.prefix()));
-        untold.find_map(|untold| untold).filter(|_| self.writes())
+        untold.find_map(|untold| untold).filter(|_| self.may_write())
     }
 }
 

@@ -17,6 +17,8 @@ const PARAMS_MAX: u64 = 65_535;
 pub(super) const STATEMENT_MAX: usize = 16 << 20;
 /// First words of SQL that changes rows.
 const WRITING: [&str; 6] = ["UPDATE", "INSERT", "DELETE", "REPLACE", "TRUNCATE", "LOAD"];
+/// First words of SQL that runs other SQL, which may write.
+const RUNNING: [&str; 2] = ["CALL", "EXECUTE"];
 /// First words of SQL that begins or ends a transaction.
 const CONTROL: [&str; 6] = ["BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "XA"];
 /// First words of SQL that makes or chooses tables, views and routines.
@@ -236,6 +238,10 @@ impl Statement {
         writing || self.effect != Effect::None || WRITING.contains(&first_word(&self.sql).as_str())
     }
 
+    pub(super) fn may_write(&self) -> bool {
+        self.writes() || RUNNING.contains(&first_word(&self.sql).as_str())
+    }
+
     /// Other statements name what it makes or chooses: these cannot be prepared before.
     pub(super) fn defines(&self) -> bool {
         DEFINING.contains(&first_word(&self.sql).as_str())
@@ -260,7 +266,7 @@ impl Statement {
         let (sql, word) = (self.sql.to_ascii_uppercase(), first_word(&self.sql));
         let none = self.effect == Effect::None;
         let ours = self.sql.contains("{table}");
-        let unsaid = none && (ours || self.sql.contains(prefix)) && self.writes();
+        let unsaid = none && (ours || contains_name(&self.sql, prefix)) && self.writes();
         let control = is_control(&word);
         let listed = matches!(self.effect, Effect::InsertK(_)) && self.list.is_some();
         let (_, why) = [
@@ -269,11 +275,13 @@ impl Statement {
                 "begins or ends transactions itself",
             ),
             (unsaid, "gives no effect"),
+            (none && RUNNING.contains(&word.as_str()), "runs SQL that loadgen does not see"),
             (!none && !ours, "does not say {table}"),
             (
                 !none && (word == "REPLACE" || sql.contains("ON DUPLICATE KEY")),
                 "does not distinguish inserted rows from changed rows",
             ),
+            (!none && word == "TRUNCATE", "does not show how many rows it removed"),
             (listed && sql.contains("IGNORE"), "does not show which rows it inserted"),
         ]
         .into_iter()
@@ -284,9 +292,21 @@ impl Statement {
 
 /// Returns whether SQL writes to a table that loadgen does not make.
 pub(crate) fn writes_elsewhere(sql: &str) -> bool {
-    let names_ours = |schema: &Schema| sql.contains(schema.prefix());
+    let names_ours = |schema: &Schema| contains_name(sql, schema.prefix());
     let ours = sql.contains("{table}") || Schema::ALL.iter().any(names_ours);
     !ours && WRITING.contains(&first_word(sql).as_str())
+}
+
+/// Returns whether SQL for tables of one kind may write to a table of another one.
+pub(crate) fn may_write_beside(sql: &str, kind: &str, table: &str) -> bool {
+    let (its, word) = (table.trim_end_matches(|c: char| c.is_ascii_digit()), first_word(sql));
+    let names_it = WRITING.contains(&word.as_str()) && contains_name(sql, table);
+    its != kind && (names_it || RUNNING.contains(&word.as_str()))
+}
+
+/// Looks for a name in any case, as servers with lower_case_table_names do.
+fn contains_name(sql: &str, name: &str) -> bool {
+    sql.to_ascii_lowercase().contains(name)
 }
 
 fn first_word(sql: &str) -> String {

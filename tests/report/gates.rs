@@ -459,6 +459,25 @@ fn a_search_says_how_it_ended_at_each_number_of_clients() {
 }
 
 #[test]
+fn search_that_was_cut_short_is_not_in_the_median_when_others_ended() {
+    let whole = [100.0, 200.0, 400.0, 283.0, 283.0, 200.0];
+    let mut steps = search(
+        8,
+        100.0,
+        &whole.map(|rate| tried(rate, if rate > 200.0 { 2500.0 } else { 1500.0 })),
+    );
+    let mut cut = search(8, 100.0, &[tried(100.0, 1500.0)]);
+    cut[0].plan.search.as_mut().expect("a search").number = 2;
+    cut[0].plan.repeat_index = 9;
+    cut[0].step_id = format!("{}-8-9", cut[0].run_id);
+    steps.extend(cut);
+    let text = slo(&steps, Format::Text).expect("a report");
+    let line = text.lines().nth(1).unwrap_or_default();
+    assert!(line.contains("200/s (the median of 1 of 2 searches, 200 to 200"), "{text}");
+    assert!(line.contains("cut short"), "{text}");
+}
+
+#[test]
 fn steps_that_no_search_asked_for_have_no_path() {
     let error = slo(&[step(0, "a", 8, 100.0)], Format::Text).expect_err("no search");
     assert!(error.kind().exit_code() == 4 && error.render().contains("--slo"), "{error}");

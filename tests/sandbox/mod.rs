@@ -455,3 +455,19 @@ fn nothing_outlives_a_loadgen_killed_while_it_starts() {
         }
     }
 }
+
+#[test]
+fn directory_is_warned_of_when_it_is_not_below_tmpdir_and_notes_are_not_said() {
+    let place = tempfile::tempdir().unwrap();
+    let deep = place.path().join("x".repeat(100));
+    fs::create_dir(&deep).unwrap();
+    let ended = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["point-select", "--sandbox", "--tables", "1", "--rows", "100"])
+        .args(["--ops", "20", "--quiet", "--out"])
+        .arg(place.path().join("out"))
+        .env("TMPDIR", &deep)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("warning: sandbox: the path of TMPDIR is too long"), "{said}");
+}

@@ -321,3 +321,19 @@ fn a_table_without_any_index_has_none_that_disagrees() {
     let (code, lines) = verify(&server, "", &results);
     assert_eq!(code, 0, "{lines:?}");
 }
+
+#[test]
+fn what_a_procedure_writes_is_no_loss() {
+    let server = sandbox(&local(), &[]);
+    prepare(&server, "");
+    let delete = "DELETE FROM sbtest.sbtest1 ORDER BY id LIMIT 1";
+    query(&server, &format!("CREATE PROCEDURE sbtest.p() {delete}"));
+    let results = Results::new();
+    let add = "UPDATE {table} SET k = k + 1 WHERE id = 7";
+    let add = one("update", add, "expect = 'any'\neffect = { add_k = 1 }");
+    run(&server, &add, "ops = 4", &results);
+    run(&server, &one("other", "CALL p()", "expect = 'any'"), "ops = 4", &results);
+    let (status, lines) = verify(&server, "", &results);
+    assert_eq!(status, 98, "{lines:?}");
+    assert!(lines[0].contains("does not see"), "{lines:?}");
+}

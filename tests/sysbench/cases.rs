@@ -275,6 +275,7 @@ pub(crate) const CASES: &[Case] = &[
             "--report-checkpoints=x oltp_point_select run",
             "--db-driver=foo oltp_read_only run",
             "--db-driver=foo oltp_read_only prepare",
+            "--db-driver=foo --threads=2 oltp_read_only cleanup",
             "--db-ps-mode=foo {at} oltp_read_only run",
         ],
     ),
@@ -661,11 +662,13 @@ pub(crate) const CASES: &[Case] = &[
             "--config-file=off {at} --table-size=100 --tables=2 --events=10 oltp_read_only run",
             "--config-file=comment {at} --table-size=100 --tables=2 --events=10 oltp_read_only run",
             "--config-file=quotes {at} --table-size=100 --tables=2 --events=10 oltp_read_only run",
+            "--config-file=secret {at} --table-size=100 --tables=2 --events=10 --mysql-password= oltp_read_only run",
         ],
     )
     .with(&[
         ("tests", "tables=7\nskip_trx=on\nfoo=bar\n"),
         ("unknown", "foo=bar\n"),
+        ("secret", "mysql-password=wrong\n"),
         ("off", "histogram=off\n"),
         ("comment", "# threads=4\nevents=10\n"),
         ("quotes", "rand-type=\"uniform\"\n"),

@@ -51,8 +51,9 @@ pub(crate) fn mask_password(
 /// The flag in the password's place on a command line of sysbench's.
 const HANDED_OVER: &str = "--loadgen-password-fd=";
 
-/// Removes the password from a sysbench command line and, unless it is empty, executes the program again without it:
-/// nothing may be open or running yet. Returns the other words and the password that an earlier call removed.
+/// Removes the passwords from a sysbench command line, if there are some, and executes the program again without them:
+/// nothing may be open or running yet. Returns the words, with an empty password in its place, and the password that
+/// an earlier call removed.
 pub(crate) fn take_off(
     mut args: Vec<OsString>,
     flag: &str,
@@ -63,21 +64,30 @@ pub(crate) fn take_off(
         let same = name.iter().map(|b| if *b == b'_' { b'-' } else { *b }).eq(flag.bytes());
         value.strip_prefix(b"=").filter(|_| same).map(<[u8]>::to_vec)
     };
-    if let Some(last) = args.iter().filter_map(value).next_back() {
-        let secret = String::from_utf8(last)
+    let is_secret = |word: &OsString| value(word).is_some_and(|value| !value.is_empty());
+    if args.iter().any(is_secret) {
+        // The last one counts, also if it is empty.
+        let at = args.iter().rposition(|word| value(word).is_some()).expect("one is there");
+        let secret = String::from_utf8(value(&args[at]).expect("it was found by it"))
             .map(Secret::new)
             .map_err(|_| Error::usage(format!("{flag} is no UTF-8")))?;
         check_length(&secret)?;
-        args.retain(|word| value(word).is_none());
-        if !secret.is_empty() {
-            let reader = pipe(&secret).map_err(|e| hand_over_error(&e))?;
-            args.push(format!("{HANDED_OVER}{}", reader.as_raw_fd()).into());
-            return Err(hand_over_error(&become_self(&args)));
+        // The descriptor must outlive the call: the new program reads it.
+        let reader = (!secret.is_empty()).then(|| pipe(&secret)).transpose();
+        let reader = reader.map_err(|e| hand_over_error(&e))?;
+        if let Some(reader) = &reader {
+            args[at] = format!("{HANDED_OVER}{}", reader.as_raw_fd()).into();
         }
+        args.retain(|word| !is_secret(word));
+        return Err(hand_over_error(&become_self(&args)));
     }
     let handed = |word: &OsString| word.to_str()?.strip_prefix(HANDED_OVER)?.parse::<u32>().ok();
-    let Some(fd) = args.iter().find_map(handed) else { return Ok((args, None)) };
-    args.retain(|word| handed(word).is_none());
+    let Some((at, fd)) = args.iter().enumerate().find_map(|(at, word)| Some((at, handed(word)?)))
+    else {
+        return Ok((args, None));
+    };
+    // An option behind this place wins over it, and it over those before.
+    args[at] = format!("{flag}=").into();
     read_fd(fd).map(|secret| (args, Some(secret)))
 }
 
@@ -457,6 +467,19 @@ mod tests {
         let matches = command().get_matches_from(args);
         let Verb::Go(go) = Cli::from_arg_matches(&matches).unwrap().verb else { panic!() };
         assert!(!format!("{:?} {:#?}", go.connection, go.connection).contains("marker"));
+    }
+
+    #[test]
+    fn empty_password_keeps_its_place_on_a_command_line_of_sysbenchs() {
+        let typed = words("x --mysql_password= run");
+        let (args, secret) = take_off(typed.clone(), "--mysql-password").expect("nothing is read");
+        assert!(args == typed && secret.is_none());
+        let reader = pipe(&Secret::new("pw")).expect("a pipe");
+        let fd = std::os::fd::IntoRawFd::into_raw_fd(reader);
+        let typed = words(&format!("x --config-file=f {HANDED_OVER}{fd} run"));
+        let (args, secret) = take_off(typed, "--mysql-password").expect("it is there");
+        assert_eq!(text(&args), "x --config-file=f --mysql-password= run");
+        assert_eq!(secret.expect("a password").expose(), "pw");
     }
 
     #[test]

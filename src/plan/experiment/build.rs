@@ -14,7 +14,7 @@ use crate::plan::knobs::{Knobs, LoadSource, SuiteSpec};
 use crate::plan::profile::script::ScriptRun;
 use crate::plan::profile::{Command, Data, Expect, Measured, Profile, Sandbox, Server, Setting};
 use crate::plan::script::{ScriptPart, plain, workload_of};
-use crate::plan::value::{Length, Names, Scale, Whole};
+use crate::plan::value::{JOBS_MAX, Length, Names, Scale, Whole};
 use crate::plan::{Ahi, Plan, Warm, check_steps, defaults, units};
 use crate::terms::{Gate, Quantity, joined};
 use crate::workload::{Workload, builtin};
@@ -289,6 +289,10 @@ fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> 
         fits.and(spread).map_err(|e| here("group", &e))?;
     }
     let of = &profile.tables;
+    let jobs = of.jobs.map(Whole::small);
+    // The command `prepare` of a script may have more.
+    let fits = tables == 0 || jobs.is_none_or(|jobs| jobs <= JOBS_MAX);
+    profile.ensure(fits, "tables/jobs", format_args!("tables have {JOBS_MAX} jobs at most"))?;
     let dataset = Dataset {
         schema,
         tables,
@@ -296,7 +300,7 @@ fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> 
         rows: rows.unwrap_or(0),
         data_seed: of.data_seed.unwrap_or(defaults::DATA_SEED),
         charset: of.charset.as_ref().map(|name| name.0.clone()),
-        jobs: of.jobs.map(Whole::small),
+        jobs,
         force: of.refill,
         ..Dataset::default()
     };
@@ -368,6 +372,11 @@ fn subjects(profile: &Profile, overrides: &Overrides) -> Result<Vec<ServerSetup>
                 "--program starts servers, and the connection's flags name one that is there";
             return Err(Error::usage(message).hint("leave out one of them"));
         }
+        if own.iter().all(|server| server.sandbox.is_none()) {
+            let message = "--program starts servers, and those of this profile are there";
+            return Err(Error::usage(message)
+                .hint("leave it out; a [server.sandbox] without `program` takes it"));
+        }
         let message = "--program: every sandbox of this profile names its own";
         return Err(Error::usage(message).hint("take `program` out of [server.sandbox]"));
     }
@@ -397,19 +406,24 @@ fn servers(profile: &Profile) -> Result<Vec<Server>> {
             name => &format!("the label '{name}' is given twice"),
         };
         profile.ensure(known(server.name()).is_none(), key_path("label"), what)?;
-        check_server(profile, &key_path, server)?;
         let of_base = |base: &String| {
             let what = || format!("base '{base}' is no label of a [[server]] above");
             let base = known(base).ok_or_else(|| profile.refuse(&key_path("base"), what()))?;
             Ok::<_, Error>(merged(base.clone(), server.clone()))
         };
-        let server = server.base.as_ref().map_or_else(|| Ok(server.clone()), of_base)?;
-        whole.push(server);
+        let with_base = server.base.as_ref().map_or_else(|| Ok(server.clone()), of_base)?;
+        check_server(profile, &key_path, (server, &with_base))?;
+        whole.push(with_base);
     }
     Ok(whole)
 }
 
-fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Server) -> Result<()> {
+/// Checks a server as the file has it, and with what it has of its base.
+fn check_server(
+    profile: &Profile,
+    here: &dyn Fn(&str) -> String,
+    (server, with_base): (&Server, &Server),
+) -> Result<()> {
     let has_address = server.address().is_some();
     let (private, variant) = (server.sandbox.is_some(), server.base.is_some());
     let [start, stop, reset] =
@@ -428,10 +442,10 @@ fn check_server(profile: &Profile, here: &dyn Fn(&str) -> String, server: &Serve
             "a host and a user have a name",
         ),
         (
-            !private || !(start || stop || reset),
+            with_base.sandbox.is_none() || !(start || stop || reset),
             "loadgen starts and stops a sandbox itself: start, stop and reset are for url",
         ),
-        (start == stop || variant, "start and stop go together"),
+        (with_base.start.is_empty() == with_base.stop.is_empty(), "start and stop go together"),
     ] {
         profile.ensure(holds, here("label"), what)?;
     }
@@ -455,6 +469,7 @@ fn is_empty(text: Option<&String>) -> bool {
 
 fn merged(base: Server, mut own: Server) -> Server {
     let elsewhere = own.address().is_some();
+    let becomes_private = own.sandbox.is_some() && base.sandbox.is_none();
     // If one key differs, such as the port, the others are inherited; a URL replaces all of them.
     if own.url.is_none() && own.defaults_file.is_none() && own.sandbox.is_none() {
         own.url = base.url;
@@ -477,7 +492,8 @@ fn merged(base: Server, mut own: Server) -> Server {
         stop: or(own.stop, base.stop),
         reset: or(own.reset, base.reset),
         within: own.within.or(base.within),
-        probe: or(own.probe, base.probe),
+        // A private server is on this host, and a probe may read another one.
+        probe: if becomes_private { own.probe } else { or(own.probe, base.probe) },
         expect: Expect {
             variables: base.expect.variables.into_iter().chain(own.expect.variables).collect(),
             database: own.expect.database.or(base.expect.database),

@@ -340,6 +340,68 @@ fn private_server_takes_as_many_connections_as_fill_its_tables() {
 }
 
 #[test]
+fn jobs_are_refused_before_a_server_starts_when_no_fill_has_so_many() {
+    let built = |jobs: u32| {
+        let text = TEXT.replace("count = 4", &format!("count = 4\njobs = {jobs}"));
+        build(&Profile::parse(&text, "p").expect("its form"), &overrides())
+    };
+    assert!(built(256).is_ok());
+    let error = built(257).expect_err("too many").to_string();
+    assert!(error.starts_with("p:18:8: "), "{error}");
+}
+
+#[test]
+fn label_with_a_base_is_refused_when_its_commands_lack_their_pair_or_are_of_no_use() {
+    let built = |base: &str, own: &str| {
+        let text = format!(
+            "name = \"x\"\n[[server]]\nlabel = \"a\"\n{base}\n\
+             [[server]]\nlabel = \"b\"\nbase = \"a\"\n{own}\n\
+             [[run]]\nworkload = \"point-select\"\nclients = 1\n"
+        );
+        build(&Profile::parse(&text, "p").expect("its form"), &overrides())
+    };
+    let (there, private) = ("url = \"mysql://db1/sbtest\"", "sandbox = {}");
+    let (start, both) = ("start = [\"x\"]", "start = [\"x\"]\nstop = [\"y\"]");
+    for (base, own) in [(there, start), (there, "stop = [\"y\"]"), (private, both)] {
+        let error = built(base, own).expect_err(own).to_string();
+        assert!(error.starts_with("p:6:9: "), "{error}");
+    }
+    for (base, own) in [(there, both), (&*format!("{there}\n{both}"), start)] {
+        assert!(built(base, own).is_ok(), "{base}, {own}");
+    }
+}
+
+#[test]
+fn program_is_refused_for_its_own_reason_when_all_servers_are_there() {
+    let names_programs = |server: &str| {
+        let text = format!(
+            "name = \"x\"\n[[server]]\n{server}\n\
+             [[run]]\nworkload = \"point-select\"\nclients = 1\n"
+        );
+        let profile = Profile::parse(&text, "p").expect("its form");
+        let programs = vec![("new".to_owned(), "/new/mysqld".into())];
+        let error = build(&profile, &Overrides { programs, ..overrides() }).expect_err(server);
+        error.hints()[0].contains("take `program` out")
+    };
+    assert!(names_programs("sandbox = { program = \"/old/mysqld\" }"));
+    assert!(!names_programs("url = \"mysql://db1/sbtest\""));
+}
+
+#[test]
+fn private_server_has_no_probe_of_a_base_that_may_be_elsewhere() {
+    let there = "label = \"there\"\nurl = \"mysql://db1/sbtest\"\n";
+    let here = "[[server]]\nlabel = \"here\"\nbase = \"there\"\n";
+    let probes = |own: &str| -> Vec<usize> {
+        let text = format!("{there}probe = [\"ssh\", \"db1\"]\n{here}{own}\n");
+        let all = experiment(&TEXT.replace(there, &text), &overrides());
+        all.subjects.iter().map(|subject| subject.server.probe.len()).collect()
+    };
+    assert_eq!(probes("sandbox = {}"), [0, 0, 2, 0]);
+    assert_eq!(probes("port = 3307"), [0, 0, 2, 2]);
+    assert_eq!(probes("sandbox = {}\nprobe = [\"sudo\"]"), [0, 0, 2, 1]);
+}
+
+#[test]
 fn groups_of_a_run_have_workloads_of_the_file_and_are_refused_at_their_place() {
     let own = "[[workload]]\nname = \"mine\"\n[[workload.transaction]]\n\
                [[workload.transaction.statement]]\nsql = \"DELETE FROM {table} WHERE id = 7\"\n\

@@ -125,6 +125,10 @@ impl TryFrom<Value> for Cell {
 
     fn try_from(value: Value) -> Result<Cell, &'static str> {
         match value {
+            // It is not known whether it was 1.0 or 1e0, and a server writes 1 and 1.0 for two types.
+            Value::Float(number) if number.fract() == 0.0 || !number.is_finite() => {
+                Err("a number such as 1.0 is wanted as a text, as the server writes it: \"1.0\"")
+            }
             Value::String(_) | Value::Integer(_) | Value::Float(_) => as_flag(&value).map(Cell),
             _ => Err("a text or a number is wanted, as the server writes it"),
         }

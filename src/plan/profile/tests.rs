@@ -388,3 +388,17 @@ fn a_variant_of_a_server_that_is_there_has_what_it_does_not_say() {
         assert!(checked(&text).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn row_of_verify_is_refused_when_its_number_may_be_spelled_otherwise() {
+    let read = |cell: &str| {
+        let text = format!("name = 'n'\nsql = 'SELECT 1'\nrows = [[{cell}]]");
+        toml::from_str::<Verify>(&text).map(|verify| verify.rows[0][0].0.clone())
+    };
+    for cell in ["1.0", "-0.0", "1e3", "inf", "nan"] {
+        assert!(read(cell).is_err(), "{cell}");
+    }
+    for (cell, text) in [("1.5", "1.5"), ("-7", "-7"), ("'1.0'", "1.0")] {
+        assert_eq!(read(cell).expect(cell), text);
+    }
+}

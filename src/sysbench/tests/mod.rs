@@ -283,6 +283,7 @@ fn a_command_line_is_refused_with_a_hint_when_loadgen_cannot_do_it() {
         undone("oltp_insert --threads=1000001 prepare", "@", "1000000 threads are the most"),
         undone("oltp_insert --output-version=2 run", "", "0.5, 1.0 and 1.1"),
         undone("oltp_insert run --loadgen-out", "", "needs a value"),
+        undone("oltp_insert --loadgen-out --time=1 run", "", "needs a value"),
         undone("--test=oltp --oltp-test-mode=simple run", "@", "each mode is a workload"),
         undone("--test=oltp --oltp-user-delay-max=5 run", "@", "invalid option: --oltp"),
         undone("--test=oltp --oltp-table-name=x run", "@", "sbtest1"),
