@@ -13,7 +13,7 @@ fn main() {
         let output = Command::new("git").args(args).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    // A source tree without git has no revision, nor that of a project around it; the summary says null then.
+    // A source tree without a `.git` has no revision: git would tell that of a project around it. The summary says null.
     let is_own = Path::new(".git").exists();
     let revision = if is_own { git(&["rev-parse", "--short=12", "HEAD"]) } else { None };
     if let Some(revision) = revision.filter(|revision| !revision.is_empty()) {

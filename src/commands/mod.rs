@@ -243,7 +243,7 @@ fn describe_status(status: ExitStatus) -> String {
 fn hide_passwords(words: &[String]) -> Vec<String> {
     let before = std::iter::once(None).chain(words.iter().map(Some));
     let kept = |(word, before): (&String, Option<&String>)| match &word[..find_password(word)] {
-        _ if before.is_some_and(|name| takes_password(name)) && !word.starts_with('-') => {
+        _ if before.is_some_and(|name| takes_password(name)) && !word.starts_with("--") => {
             "…".to_owned()
         }
         open if open.len() < word.len() => format!("{open}…"),
@@ -256,7 +256,7 @@ fn hide_passwords(words: &[String]) -> Vec<String> {
 fn takes_password(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     let named = ["password", "passwd", "pwd"].into_iter().any(|name| lower.ends_with(name));
-    lower.starts_with("--") && named
+    lower.starts_with('-') && named
 }
 
 /// Names before a password. The clients take any beginning of `--password` that is no other option's, and
@@ -516,8 +516,10 @@ mod tests {
         ] {
             assert_eq!(hide_passwords(&[word.to_owned()]), [shown]);
         }
-        let words = ["go-tpc", "--Password", "marker", "--pwd", "-x", "a"].map(str::to_owned);
-        assert_eq!(hide_passwords(&words), ["go-tpc", "--Password", "…", "--pwd", "-x", "a"]);
+        let words = ["x", "--Password", "marker", "--pwd", "-marker", "--passwd", "--a", "b"];
+        let shown = ["x", "--Password", "…", "--pwd", "…", "--passwd", "--a", "b"];
+        assert_eq!(hide_passwords(&words.map(str::to_owned)), shown);
+        assert_eq!(hide_passwords(&["-password", "marker"].map(str::to_owned))[1], "…");
     }
 
     fn target(password: &str) -> ConnectOptions {

@@ -222,9 +222,14 @@ const COMPOSED: &str = "bond team br vlan macvlan macvtap ipvlan ovs";
 /// Received and sent bytes of `/proc/net/dev`: of the physical interfaces, else of the only composed one.
 pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
     let all = interfaces(text)?;
-    // Azure's `enP…` is below an `eth…`, which counts its traffic, too.
+    // Azure's `enP…`, on no bus or on bus 0, is below an `eth…`, which counts its traffic, too.
     let has_eth = all.keys().any(|name| name.starts_with("eth"));
-    let is_inner = |name: &str| begins(name, INNER) || has_eth && name.starts_with("enP");
+    let is_azures = |name: &str| {
+        let domain = name.strip_prefix("enP");
+        let place = domain.map(|of| of.trim_start_matches(|c: char| c.is_ascii_digit()));
+        place.is_some_and(|place| place.starts_with('s') || place.starts_with("p0s"))
+    };
+    let is_inner = |name: &str| begins(name, INNER) || has_eth && is_azures(name);
     let outer: Vec<_> = all.values().filter(|one| !is_inner(&one.name)).collect();
     // `eth0.100` is a VLAN of `eth0`.
     let is_vlan = |name: &str| name.split_once('.').is_some_and(|(of, _)| all.contains_key(of));
@@ -356,6 +361,8 @@ mod tests {
             (&["eth0", "vxlan.calico", "genev_sys_6081", "gretap0", "sit0", "ip6tnl0"], Some(1)),
             (&["eth0", "enP53091s1np0", "eth1", "enP1s1"], Some(2)),
             (&["enP2p3s0f0", "enP2p3s0f1"], Some(2)),
+            (&["eth0", "enP8p1s0"], Some(2)),
+            (&["eth0", "enP30832p0s0"], Some(1)),
             // Veths of pods at Amazon, Azure and Google.
             (&["ens5", "eni6a1b2c3d4e5"], Some(1)),
             (&["eth0", "azv3f2a9c81d07", "gke52f6f6b1c60"], Some(1)),

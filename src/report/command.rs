@@ -46,7 +46,7 @@ pub(super) fn command(steps: &[&Summary]) -> String {
         words.extend(["sql".to_owned(), "--file".to_owned(), format!("{}.sql", workload.name)]);
     }
     let mut flag = |name: &str, value: Option<String>| {
-        words.extend(value.into_iter().flat_map(|value| words_of_flag(name, value)));
+        words.extend(value.into_iter().flat_map(|value| write_flag(name, value)));
     };
     flag("tables", (plan.tables > 0).then(|| plan.tables.to_string()));
     flag("rows", (plan.rows > 0).then(|| plan.rows.to_string()));
@@ -82,7 +82,7 @@ pub(super) fn command(steps: &[&Summary]) -> String {
     words.extend(options.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
     let settle = before.and_then(|before| before.settle.as_ref());
     words.extend(settle.map(|settle| format!("--settle={}s", settle.limit_s)));
-    words.extend(words_of_flag("label", first.label.clone()));
+    words.extend(write_flag("label", first.label.clone()));
     if let Some(script) = &workload.script {
         words.push("--".to_owned());
         let options = script.options.iter();
@@ -100,7 +100,7 @@ fn words_of_load(step: &Summary, load: &Load) -> Vec<String> {
     let (plan, is_generated) = (&step.plan, load.file.is_none());
     let mut words = vec!["loadgen".to_owned(), "load".to_owned()];
     let mut flag = |name: &str, value: Option<String>| {
-        words.extend(value.into_iter().flat_map(|value| words_of_flag(name, value)));
+        words.extend(value.into_iter().flat_map(|value| write_flag(name, value)));
     };
     let unusual_bytes = load.insert_bytes.filter(|bytes| *bytes != INSERT_BYTES);
     flag("from-dump", load.file.clone());
@@ -118,7 +118,7 @@ fn words_of_load(step: &Summary, load: &Load) -> Vec<String> {
 }
 
 /// Makes one word where the value alone would be taken for a flag.
-fn words_of_flag(name: &str, value: String) -> Vec<String> {
+fn write_flag(name: &str, value: String) -> Vec<String> {
     if value.starts_with('-') {
         vec![format!("--{name}={value}")]
     } else {

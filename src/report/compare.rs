@@ -165,7 +165,8 @@ fn pages(rows: &[Vec<ComparedCell>], one_sided: &[String], of: &Question) -> Vec
     let mut pages: Vec<Page> = found.iter().map(|rows| page(rows[0].table, rows, of)).collect();
     let Some(last) = pages.last_mut() else { return pages };
     // Workloads without a table of their own.
-    let without = bare.iter().copied().flatten().filter(|row| row.lacking_label().is_none());
+    let is_listed = |row: &&ComparedCell| is_for_people(of.format) && row.lacking_label().is_none();
+    let without = bare.iter().copied().flatten().filter(is_listed);
     let without = without.filter_map(ComparedCell::lack_in_words);
     last.below.extend(once(without.chain(one_sided.to_vec())));
     if !is_for_people(of.format) {

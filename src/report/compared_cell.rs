@@ -1,5 +1,7 @@
 //! A cell of two labels: their ratio, the verdict on it, and what lacks.
 
+use std::collections::BTreeSet;
+
 use super::doubt::Doubt;
 use super::gate::quantity_in_words;
 use super::metric::Metric;
@@ -8,7 +10,9 @@ use super::question::{ComparedTables, Question};
 use super::ratio::{
     Family, Pairs, Ratio, are_blocks, has_log, in_both, is_asked_for, is_too_few, p_text,
 };
-use super::table::{TableCell, WorkloadTable, among, is_comparable, missing, not_comparable};
+use super::table::{
+    LabelRow, TableCell, WorkloadTable, among, is_comparable, missing, not_comparable,
+};
 use super::value::number;
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::stats::{Shift, benjamini_hochberg, holm};
@@ -171,8 +175,13 @@ impl ComparedCell<'_, '_> {
         let (metric, medians) = (self.table.metric, [self.median(0)?, self.median(1)?]);
         let decimals = metric.decimals(medians);
         let [base, new] = medians.map(|median| number(median, decimals));
-        let named = if metric == Metric::ERRORS { String::new() } else { metric.name() + " " };
-        Some(format!("{named}{base} and {new} {}", metric.unit().1))
+        let words = if metric == Metric::ERRORS {
+            format!("{base} and {new} errors")
+        } else {
+            let unit = if metric.is_count() { "" } else { metric.unit().1 };
+            format!("{} {base} and {new} {unit}", metric.name())
+        };
+        Some(words.trim_end().to_owned())
     }
 
     fn has_scarce_runs(&self) -> bool {
@@ -222,12 +231,14 @@ pub(super) fn rows<'t, 's>(
             let column = *column;
             let mut row = ComparedCell { table, labels, column, cells, ratio, verdict, lack: None };
             row.lack = row.find_lack(of.floor);
-            // Columns that only other labels have are not asked for.
             (any || row.has_scarce_runs()).then_some(row)
         };
     let of_table = |(table, labels): (&'t WorkloadTable<'s>, &[&'t str; 2])| {
         let shared = both(table).map_or_else(Vec::new, |(_, lines)| in_both(lines));
-        table.columns.iter().filter_map(|of| row(table, *labels, &shared, of)).collect()
+        // Columns that only other labels have are not asked for, and may be many.
+        let here: BTreeSet<Cell> = table.lines.iter().flat_map(LabelRow::columns).collect();
+        let columns = table.columns.iter().filter(|column| here.contains(column));
+        columns.filter_map(|of| row(table, *labels, &shared, of)).collect()
     };
     let mut rows: Vec<Vec<ComparedCell>> =
         contrasts.tables.iter().zip(&contrasts.labels).map(of_table).collect();

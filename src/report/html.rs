@@ -712,7 +712,7 @@ fn share(step: &Summary) -> Result<f64, String> {
         return Err(format!("its counters were read {off} s {how} the window's start"));
     }
     let counted = step.status().and_then(|status| counter(status, "Questions"));
-    // Of servers that are not MySQL's own some have no such counter.
+    // Some servers that are not MySQL's own have no such counter.
     let has_counter = status.restarted_s.is_some() || status.deltas.contains_key("Questions");
     let counted = counted.ok_or(if has_counter {
         "its counters were reset within the window"

@@ -238,7 +238,7 @@ impl Metric {
         value::decimals(values.into_iter().map(|value| value / unit))
     }
 
-    fn is_count(self) -> bool {
+    pub(crate) fn is_count(self) -> bool {
         [Metric::ERRORS, Metric::RETRIED].contains(&self.split().1)
     }
 

@@ -121,13 +121,13 @@ fn file(charts: &[Chart], labels: &Labels, notes: &[String]) -> String {
     let drawing = html! {
         svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
             viewBox={ "0 0 " (width) " " (height) } {
-            title { (heading(&charts[0], usize::MAX)) }
+            title { (write_heading(&charts[0], usize::MAX)) }
             style { (PreEscaped(rules_of_file())) }
             rect width="100%" height="100%" fill="#ffffff" {}
             @for (at, of) in charts.iter().enumerate() {
                 @let (x, y) = (cell.0 * (at % abreast) as f64, cell.1 * (at / abreast) as f64);
                 (moved(MARGIN + x, MARGIN + y, &html! {
-                    text.title x="2" y="15" { (heading(of, chars(size.0))) }
+                    text.title x="2" y="15" { (write_heading(of, chars(size.0))) }
                     (moved(0.0, TITLE, &draw(of, size)))
                 }))
             }
@@ -143,7 +143,7 @@ fn file(charts: &[Chart], labels: &Labels, notes: &[String]) -> String {
 }
 
 /// Cuts the workload and the label, not the clients behind them, by which charts of one label are told apart.
-fn heading(chart: &Chart, chars_max: usize) -> String {
+fn write_heading(chart: &Chart, chars_max: usize) -> String {
     let room = chars_max.saturating_sub(chart.title.chars().count() + ": …".chars().count());
     let room = room.max(NAME_MIN);
     clip(&format!("{}: {}", clip(&chart.of, room), chart.title), chars_max)
@@ -186,7 +186,7 @@ mod tests {
                 across: None,
                 up: None,
             };
-            heading(&chart, 60)
+            write_heading(&chart, 60)
         };
         let long = format!("point-select, {}", "x".repeat(80));
         let [few, many] = ["8 clients", "64 clients"].map(|at| headed(&long, at));

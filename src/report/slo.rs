@@ -189,11 +189,14 @@ impl Searches<'_> {
 
     fn line(&self, clients: u32, here: &[(&SearchSteps, Found)], open: bool) -> String {
         let (level, at) = (self.level(), format!("at {}", terms::clients(clients)));
-        // Where a search was cut short is no answer beside one that ended.
-        let has_ended = |one: &SearchSteps| one.search.next().is_none();
-        let any_ended = here.iter().any(|(one, _)| has_ended(one));
-        let counted = here.iter().filter(|(one, _)| !any_ended || has_ended(one));
-        let rates: Vec<f64> = counted.filter_map(|(_, found)| found.rate).collect();
+        let (ended, cut): (Vec<_>, Vec<_>) =
+            here.iter().partition(|(one, _)| one.search.next().is_none());
+        let list_rates = |of: &[&(&SearchSteps, Found)]| -> Vec<f64> {
+            of.iter().filter_map(|(_, found)| found.rate).collect()
+        };
+        // A search that was cut short counts only where no other one found a rate.
+        let rates = Some(list_rates(&ended)).filter(|rates| !rates.is_empty());
+        let rates = rates.unwrap_or_else(|| list_rates(&cut));
         let mut remarks: Vec<String> = Vec::new();
         if let [(_, found)] = here {
             remarks.extend(

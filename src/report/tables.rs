@@ -23,13 +23,11 @@ pub(super) fn tables_to_show<'a>(
     options: &Options,
 ) -> Result<Vec<WorkloadTable<'a>>> {
     options.check()?;
-    let mut found: Vec<WorkloadTable> = Vec::new();
+    let (mut found, mut seen): (Vec<WorkloadTable>, _) = (Vec::new(), BTreeSet::new());
     for metric in std::iter::once(options.metric).chain(options.also.iter().copied()) {
         for table in tables(runs, &Options { metric, ..options.clone() })? {
             // Two names may stand for one number: natural, and qps.
-            let is_it =
-                |of: &WorkloadTable| of.workload == table.workload && of.metric == table.metric;
-            if !found.iter().any(is_it) {
+            if seen.insert((table.workload, table.metric.to_string())) {
                 found.push(table);
             }
         }

@@ -110,7 +110,7 @@ impl Evidence<'_> {
     fn find_write_beside(&self, summary: &Summary, here: &Location, table: &str) -> Option<String> {
         let sql = summary.workloads().find_map(|of| {
             let mut all = of.statements.iter().map(|statement| statement.sql.as_str());
-            all.find(|sql| may_write_beside(sql, &of.schema, table))
+            all.find(|sql| may_write_beside(sql, &of.schema, of.unfollowed.is_none(), table))
         })?;
         (!self.is_another(&read_location(summary), here)).then(|| clip(sql, VALUE_MAX))
     }
@@ -548,7 +548,9 @@ mod history_tests {
             assert!(there.custom && there.unknown.len() == 1, "{sql}: {there:?}");
             assert_eq!(history(sql, "sbtest1"), History::default(), "its ledger names it");
         }
-        assert_eq!(history("SELECT 1 FROM phptest1", "phptest1"), History::default());
+        for sql in ["SELECT 1 FROM phptest1", "CALL p({table})"] {
+            assert_eq!(history(sql, "phptest1"), History::default(), "{sql}");
+        }
     }
 
     #[test]

@@ -297,11 +297,15 @@ pub(crate) fn writes_elsewhere(sql: &str) -> bool {
     !ours && WRITING.contains(&first_word(sql).as_str())
 }
 
-/// Returns whether SQL for tables of one kind may write to a table of another one.
-pub(crate) fn may_write_beside(sql: &str, kind: &str, table: &str) -> bool {
-    let (its, word) = (table.trim_end_matches(|c: char| c.is_ascii_digit()), first_word(sql));
-    let names_it = WRITING.contains(&word.as_str()) && contains_name(sql, table);
-    its != kind && (names_it || RUNNING.contains(&word.as_str()))
+/// Returns whether SQL for tables of one kind may write to a table of another one. `is_followed`: the effects of
+/// its workload say all that it writes to `{table}`.
+pub(crate) fn may_write_beside(sql: &str, kind: &str, is_followed: bool, table: &str) -> bool {
+    if table.trim_end_matches(|c: char| c.is_ascii_digit()) == kind {
+        return false;
+    }
+    let word = first_word(sql);
+    let is_unseen = RUNNING.contains(&word.as_str()) && !(is_followed && sql.contains("{table}"));
+    is_unseen || WRITING.contains(&word.as_str()) && contains_name(sql, table)
 }
 
 /// Looks for a name in any case, as servers with lower_case_table_names do.

@@ -663,6 +663,7 @@ pub(crate) const CASES: &[Case] = &[
             "--config-file=comment {at} --table-size=100 --tables=2 --events=10 oltp_read_only run",
             "--config-file=quotes {at} --table-size=100 --tables=2 --events=10 oltp_read_only run",
             "--config-file=secret {at} --table-size=100 --tables=2 --events=10 --mysql-password= oltp_read_only run",
+            "{at} --mysql-password=wrong --table-size=100 --tables=2 --events=10 --mysql-password= oltp_read_only run",
         ],
     )
     .with(&[

@@ -445,7 +445,11 @@ fn check_server(
             with_base.sandbox.is_none() || !(start || stop || reset),
             "loadgen starts and stops a sandbox itself: start, stop and reset are for url",
         ),
-        (with_base.start.is_empty() == with_base.stop.is_empty(), "start and stop go together"),
+        (
+            with_base.start.is_empty() == with_base.stop.is_empty()
+                || variant && with_base.stop.is_empty(),
+            "start and stop go together",
+        ),
     ] {
         profile.ensure(holds, here("label"), what)?;
     }

@@ -362,11 +362,11 @@ fn label_with_a_base_is_refused_when_its_commands_lack_their_pair_or_are_of_no_u
     };
     let (there, private) = ("url = \"mysql://db1/sbtest\"", "sandbox = {}");
     let (start, both) = ("start = [\"x\"]", "start = [\"x\"]\nstop = [\"y\"]");
-    for (base, own) in [(there, start), (there, "stop = [\"y\"]"), (private, both)] {
+    for (base, own) in [(there, "stop = [\"y\"]"), (private, both)] {
         let error = built(base, own).expect_err(own).to_string();
         assert!(error.starts_with("p:6:9: "), "{error}");
     }
-    for (base, own) in [(there, both), (&*format!("{there}\n{both}"), start)] {
+    for (base, own) in [(there, start), (there, both), (&*format!("{there}\n{both}"), start)] {
         assert!(built(base, own).is_ok(), "{base}, {own}");
     }
 }
