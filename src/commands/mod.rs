@@ -255,8 +255,12 @@ fn hide_passwords(words: &[String]) -> Vec<String> {
 /// Returns whether a word is an option whose value may be the next word, as not only MySQL's clients have it.
 fn takes_password(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
-    let named = ["password", "passwd", "pwd"].into_iter().any(|name| lower.ends_with(name));
-    lower.starts_with('-') && named
+    let names = ["password", "passwd", "pwd"];
+    let is_named = names.into_iter().any(|name| lower.ends_with(name));
+    // The password itself may end so: -pmypwd.
+    let has_value = lower.contains('=')
+        || lower.starts_with("-p") && !names.contains(&lower.trim_start_matches('-'));
+    lower.starts_with('-') && !lower.starts_with("--skip-") && is_named && !has_value
 }
 
 /// Names before a password. The clients take any beginning of `--password` that is no other option's, and
@@ -519,7 +523,13 @@ mod tests {
         let words = ["x", "--Password", "marker", "--pwd", "-marker", "--passwd", "--a", "b"];
         let shown = ["x", "--Password", "…", "--pwd", "…", "--passwd", "--a", "b"];
         assert_eq!(hide_passwords(&words.map(str::to_owned)), shown);
-        assert_eq!(hide_passwords(&["-password", "marker"].map(str::to_owned))[1], "…");
+        for (words, shown) in [
+            (["-password", "marker"], ["-p…", "…"]),
+            (["-ppassword", "-e"], ["-p…", "-e"]),
+            (["--password=mypwd", "db"], ["--password…", "db"]),
+        ] {
+            assert_eq!(hide_passwords(&words.map(str::to_owned)), shown);
+        }
     }
 
     fn target(password: &str) -> ConnectOptions {

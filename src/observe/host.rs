@@ -224,12 +224,12 @@ pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
     let all = interfaces(text)?;
     // Azure's `enP…`, on no bus or on bus 0, is below an `eth…`, which counts its traffic, too.
     let has_eth = all.keys().any(|name| name.starts_with("eth"));
-    let is_azures = |name: &str| {
+    let is_below_eth = |name: &str| {
         let domain = name.strip_prefix("enP");
         let place = domain.map(|of| of.trim_start_matches(|c: char| c.is_ascii_digit()));
         place.is_some_and(|place| place.starts_with('s') || place.starts_with("p0s"))
     };
-    let is_inner = |name: &str| begins(name, INNER) || has_eth && is_azures(name);
+    let is_inner = |name: &str| begins(name, INNER) || has_eth && is_below_eth(name);
     let outer: Vec<_> = all.values().filter(|one| !is_inner(&one.name)).collect();
     // `eth0.100` is a VLAN of `eth0`.
     let is_vlan = |name: &str| name.split_once('.').is_some_and(|(of, _)| all.contains_key(of));

@@ -15,7 +15,7 @@ pub(super) fn command(steps: &[&Summary]) -> String {
         return format!("loadgen run of the profile {} at scale {}", of.profile, of.scale);
     }
     if let Some(load) = &first.load {
-        return written(&words_of_load(first, load));
+        return written(&write_load(first, load));
     }
     let (plan, workload) = (&first.plan, &first.workload);
     let clients: BTreeSet<u32> = steps.iter().map(|step| step.plan.clients).collect();
@@ -96,7 +96,7 @@ fn unusual_resolution(search: &RateSearch) -> Option<String> {
     (!is_usual).then(|| format!("{}%", (search.resolution * 1e6).round() / 1e4))
 }
 
-fn words_of_load(step: &Summary, load: &Load) -> Vec<String> {
+fn write_load(step: &Summary, load: &Load) -> Vec<String> {
     let (plan, is_generated) = (&step.plan, load.file.is_none());
     let mut words = vec!["loadgen".to_owned(), "load".to_owned()];
     let mut flag = |name: &str, value: Option<String>| {

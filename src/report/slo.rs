@@ -132,10 +132,11 @@ fn parsed(text: &str, step: &Summary) -> Result<Gate> {
 }
 
 impl SearchSteps<'_> {
-    fn remarks(&self, found: &Found) -> Vec<String> {
+    fn remarks(&self, found: &Found, is_alone: bool) -> Vec<String> {
         let noisy = "noisy: one rate both held and failed; a longer --time tells more";
         let end = match self.search.next() {
-            Some(_) => Some("cut short".to_owned()),
+            Some(_) if is_alone => Some("cut short".to_owned()),
+            Some(_) => Some("a search was cut short".to_owned()),
             None if found.confirmed => None,
             None => Some(format!("not confirmed within {STEPS_MAX} steps")),
         };
@@ -189,21 +190,21 @@ impl Searches<'_> {
 
     fn line(&self, clients: u32, here: &[(&SearchSteps, Found)], open: bool) -> String {
         let (level, at) = (self.level(), format!("at {}", terms::clients(clients)));
-        let (ended, cut): (Vec<_>, Vec<_>) =
+        let (ended, cut): (Vec<&(&SearchSteps, Found)>, Vec<_>) =
             here.iter().partition(|(one, _)| one.search.next().is_none());
         let list_rates = |of: &[&(&SearchSteps, Found)]| -> Vec<f64> {
             of.iter().filter_map(|(_, found)| found.rate).collect()
         };
-        // A search that was cut short counts only where no other one found a rate.
-        let rates = Some(list_rates(&ended)).filter(|rates| !rates.is_empty());
-        let rates = rates.unwrap_or_else(|| list_rates(&cut));
+        // A search that was cut short counts only where no other one has an answer.
+        let settled = ended.iter().any(|(one, found)| found.rate.is_some() || !one.is_open(found));
+        let rates = list_rates(if settled { &ended } else { &cut });
         let mut remarks: Vec<String> = Vec::new();
         if let [(_, found)] = here {
             remarks.extend(
                 found.failed.filter(|_| found.rate.is_some()).map(|r| format!("{r}/s failed")),
             );
         }
-        remarks.extend(here.iter().flat_map(|(one, found)| one.remarks(found)));
+        remarks.extend(here.iter().flat_map(|(one, found)| one.remarks(found, here.len() == 1)));
         remarks.dedup();
         let probes = here.iter().flat_map(|(one, _)| &one.probes);
         let lowest = probes.filter_map(|probe| probe.step.plan.rate).reduce(f64::min);

@@ -543,7 +543,7 @@ mod history_tests {
             own.workload.statements[0].sql = sql.to_owned();
             evidence(&[&own], &[]).find_history(&here(), table, &mark(0x70))
         };
-        for sql in ["DELETE FROM phptest1 LIMIT 1", "CALL p()"] {
+        for sql in ["DELETE FROM phptest1 LIMIT 1", "CALL p()", "CALL p({table}, 'phptest1')"] {
             let there = history(sql, "phptest1");
             assert!(there.custom && there.unknown.len() == 1, "{sql}: {there:?}");
             assert_eq!(history(sql, "sbtest1"), History::default(), "its ledger names it");

@@ -303,9 +303,9 @@ pub(crate) fn may_write_beside(sql: &str, kind: &str, is_followed: bool, table: 
     if table.trim_end_matches(|c: char| c.is_ascii_digit()) == kind {
         return false;
     }
-    let word = first_word(sql);
-    let is_unseen = RUNNING.contains(&word.as_str()) && !(is_followed && sql.contains("{table}"));
-    is_unseen || WRITING.contains(&word.as_str()) && contains_name(sql, table)
+    let (word, names_it) = (first_word(sql), contains_name(sql, table));
+    let is_seen = is_followed && sql.contains("{table}") && !names_it;
+    RUNNING.contains(&word.as_str()) && !is_seen || WRITING.contains(&word.as_str()) && names_it
 }
 
 /// Looks for a name in any case, as servers with lower_case_table_names do.

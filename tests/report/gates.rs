@@ -474,7 +474,18 @@ fn search_that_was_cut_short_is_not_in_the_median_when_others_ended() {
     let text = slo(&steps, Format::Text).expect("a report");
     let line = text.lines().nth(1).unwrap_or_default();
     assert!(line.contains("200/s (the median of 1 of 2 searches, 200 to 200"), "{text}");
-    assert!(line.contains("cut short"), "{text}");
+    assert!(line.contains("a search was cut short"), "{text}");
+    // The other one found that no rate holds.
+    steps.truncate(0);
+    steps.extend(search(8, 0.02, &[tried(0.02, 2500.0), tried(0.01, 2500.0)]));
+    let mut cut = search(8, 0.02, &[tried(0.02, 1500.0)]);
+    cut[0].plan.search.as_mut().expect("a search").number = 2;
+    cut[0].plan.repeat_index = 9;
+    cut[0].step_id = format!("{}-8-9", cut[0].run_id);
+    steps.extend(cut);
+    let text = slo(&steps, Format::Text).expect("a report");
+    let line = text.lines().nth(1).unwrap_or_default();
+    assert!(line.starts_with("Not known whether a rate holds"), "{text}");
 }
 
 #[test]

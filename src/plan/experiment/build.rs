@@ -446,9 +446,10 @@ fn check_server(
             "loadgen starts and stops a sandbox itself: start, stop and reset are for url",
         ),
         (
+            // With a base a start alone may start the server of the base anew.
             with_base.start.is_empty() == with_base.stop.is_empty()
                 || variant && with_base.stop.is_empty(),
-            "start and stop go together",
+            "stop needs start, and start needs stop where there is no base",
         ),
     ] {
         profile.ensure(holds, here("label"), what)?;

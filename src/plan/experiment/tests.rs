@@ -351,7 +351,7 @@ fn jobs_are_refused_before_a_server_starts_when_no_fill_has_so_many() {
 }
 
 #[test]
-fn label_with_a_base_is_refused_when_its_commands_lack_their_pair_or_are_of_no_use() {
+fn label_with_a_base_is_refused_when_it_has_a_stop_alone_or_commands_of_no_use() {
     let built = |base: &str, own: &str| {
         let text = format!(
             "name = \"x\"\n[[server]]\nlabel = \"a\"\n{base}\n\

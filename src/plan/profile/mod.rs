@@ -96,7 +96,7 @@ pub struct Server {
     #[serde(deserialize_with = "named")]
     pub label: Option<String>,
     /// The label of a server above: this one is the same but for what is said here. Options are merged one by one;
-    /// a sandbox has no `probe` of a base that is no sandbox
+    /// a sandbox does not take over the `probe` of a base that is no sandbox
     pub base: Option<String>,
     /// Kept in the summaries as the note `note`
     pub note: Option<String>,
