@@ -16,7 +16,9 @@ use crate::error::{Error, Kind, Result};
 use crate::judge;
 use crate::mysql::{ServerLink, is_local};
 use crate::observe::{Ns, RecordedInterval, host};
-use crate::plan::{Plan, Script, ScriptLog};
+#[cfg(feature = "lua")]
+use crate::plan::ScriptLog;
+use crate::plan::{Plan, Script};
 use crate::progress::{Progress, say};
 use crate::run::before::assume_tables;
 use crate::run::random;
