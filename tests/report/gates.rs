@@ -460,32 +460,26 @@ fn a_search_says_how_it_ended_at_each_number_of_clients() {
 
 #[test]
 fn search_that_was_cut_short_is_not_in_the_median_when_others_ended() {
-    let whole = [100.0, 200.0, 400.0, 283.0, 283.0, 200.0];
-    let mut steps = search(
-        8,
-        100.0,
-        &whole.map(|rate| tried(rate, if rate > 200.0 { 2500.0 } else { 1500.0 })),
-    );
-    let mut cut = search(8, 100.0, &[tried(100.0, 1500.0)]);
-    cut[0].plan.search.as_mut().expect("a search").number = 2;
-    cut[0].plan.repeat_index = 9;
-    cut[0].step_id = format!("{}-8-9", cut[0].run_id);
-    steps.extend(cut);
-    let text = slo(&steps, Format::Text).expect("a report");
-    let line = text.lines().nth(1).unwrap_or_default();
-    assert!(line.contains("200/s (the median of 1 of 2 searches, 200 to 200"), "{text}");
-    assert!(line.contains("a search was cut short"), "{text}");
-    // The other one found that no rate holds.
-    steps.truncate(0);
-    steps.extend(search(8, 0.02, &[tried(0.02, 2500.0), tried(0.01, 2500.0)]));
-    let mut cut = search(8, 0.02, &[tried(0.02, 1500.0)]);
-    cut[0].plan.search.as_mut().expect("a search").number = 2;
-    cut[0].plan.repeat_index = 9;
-    cut[0].step_id = format!("{}-8-9", cut[0].run_id);
-    steps.extend(cut);
-    let text = slo(&steps, Format::Text).expect("a report");
-    let line = text.lines().nth(1).unwrap_or_default();
-    assert!(line.starts_with("Not known whether a rate holds"), "{text}");
+    let second = |rate: f64| {
+        let mut cut = search(8, rate, &[tried(rate, 1500.0)]);
+        cut[0].plan.search.as_mut().expect("a search").number = 2;
+        cut[0].plan.repeat_index = 9;
+        cut[0].step_id = format!("{}-8-9", cut[0].run_id);
+        cut
+    };
+    let line = |mut steps: Vec<Summary>, cut: Vec<Summary>| {
+        steps.extend(cut);
+        let text = slo(&steps, Format::Text).expect("a report");
+        text.lines().nth(1).unwrap_or_default().to_owned()
+    };
+    let whole = [100.0, 200.0, 400.0, 283.0, 283.0, 200.0]
+        .map(|rate| tried(rate, if rate > 200.0 { 2500.0 } else { 1500.0 }));
+    let found = line(search(8, 100.0, &whole), second(100.0));
+    assert!(found.contains("200/s (the median of 1 of 2 searches, 200 to 200"), "{found}");
+    assert!(found.contains("a search was cut short"), "{found}");
+    let nothing = search(8, 0.02, &[tried(0.02, 2500.0), tried(0.01, 2500.0)]);
+    let found = line(nothing, second(0.02));
+    assert!(found.starts_with("Not known whether a rate holds"), "{found}");
 }
 
 #[test]
