@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # What the scripts share: errors, getting what is missing, finding what cargo built.
 
+# With it cd may go elsewhere, and prints the place.
+unset CDPATH
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # Where servers and cargo's programs are, also for accounts whose PATH lacks them.

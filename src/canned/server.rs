@@ -101,7 +101,7 @@ pub fn serve(
             "canned server: {connections} connections need {wanted} descriptors, and at most \
              {allowed} are allowed"
         );
-        let hint = "raise the hard limit (ulimit -Hn), or lower connections_max";
+        let hint = "raise the hard limit (ulimit -Hn), or lower --connections";
         return Err(Error::failed(message).hint(hint));
     }
     let failed = |e: io::Error| Error::failed(format!("canned server: {e}"));

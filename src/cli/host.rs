@@ -162,7 +162,13 @@ pub(super) fn canned(args: CannedArgs) -> Result<()> {
     let until = async {
         stop.wait().await;
     };
-    let ready = |port| printed = print_data(&format!("{port}\n"));
+    let ready = |port| {
+        printed = print_data(&format!("{port}\n"));
+        // Nobody knows where it listens.
+        if printed.is_err() {
+            stop.ask(Kind::Terminated);
+        }
+    };
     serve(script, &listen, Arc::default(), until, ready)?;
     printed
 }

@@ -195,7 +195,7 @@ pub fn main(args: Vec<OsString>) -> Result<u8> {
 
 /// Turns `loadgen help VERB` into `loadgen VERB --help`.
 fn replace_help_verb(mut args: Vec<OsString>) -> Vec<OsString> {
-    if args.get(1).is_some_and(|word| word == "help") {
+    while args.get(1).is_some_and(|word| word == "help") {
         args.remove(1);
         args.push("--help".into());
     }
@@ -297,6 +297,8 @@ fn explain(
             && !is_near(near, &given)
         {
             error.remove(ContextKind::SuggestedArg);
+            // It names the flag, too.
+            error.remove(ContextKind::Usage);
         }
         let mut behind = words.windows(2).filter(|pair| pair[1] == given);
         let behind = behind.find_map(|pair| equals_hint(&pair[0], &given, verb?));
@@ -330,6 +332,9 @@ fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
         _ if given.starts_with('-') && verb.is_none() => {
             Some("the command goes first: loadgen point-select --host db1".to_owned())
         }
+        _ if given.starts_with("--") && verb.is_some_and(|verb| verb.get_name() == "lua") => Some(
+            format!("an option of the script goes behind --: loadgen lua FILE -- {given}=VALUE"),
+        ),
         _ if given.starts_with('-') || given.is_empty() => None,
         _ if takes("queries") => {
             Some("--file FILE or --query SQL, and -D for a database".to_owned())
@@ -454,6 +459,28 @@ mod tests {
             let hint = hints(line).0.expect(line);
             assert!(hint.contains(shown), "{line}: {hint}");
         }
+    }
+
+    #[test]
+    fn usage_of_an_unknown_flag_names_no_other_flag_when_none_is_near() {
+        let args = ["loadgen", "point-select", "--range-size", "10"].map(OsString::from);
+        let (mut command, _) = command();
+        let mut error = command.try_get_matches_from_mut(args.clone()).expect_err("unknown");
+        let (text, _) = explain(&mut error, &args, &command);
+        assert!(text.contains("--range-size") && !text.contains("--ranks"), "{text}");
+    }
+
+    #[test]
+    fn an_option_of_a_script_is_shown_behind_two_dashes_when_they_are_missing() {
+        let hint = hints("loadgen lua own.lua --accounts=5").0.expect("a hint");
+        assert!(hint.contains(" -- --accounts="), "{hint}");
+    }
+
+    #[test]
+    fn help_is_shown_when_it_is_asked_for_help() {
+        let args = replace_help_verb(["loadgen", "help", "help"].map(OsString::from).to_vec());
+        let shown = command().0.try_get_matches_from(args).expect_err("help is no match");
+        assert_eq!(shown.kind(), ErrorKind::DisplayHelp);
     }
 
     #[test]

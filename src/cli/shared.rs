@@ -115,7 +115,8 @@ fn parse_listen(text: &str) -> std::result::Result<SocketAddr, String> {
     if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse() {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }
-    text.parse().map_err(|_| "9464, 0.0.0.0:9464 or [::1]:9464; port 0 is a free one".to_owned())
+    let form = "no [ADDRESS:]PORT, such as 9464, 0.0.0.0:9464 or [::1]:9464; port 0 is a free one";
+    text.parse().map_err(|_| form.to_owned())
 }
 
 impl ClientArgs {

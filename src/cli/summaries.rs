@@ -259,7 +259,10 @@ fn write(path: &Path, text: &str) -> Result<()> {
     // The link is not ours: its file is replaced. A pipe or a terminal cannot be.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let special = std::fs::symlink_metadata(&target).is_ok_and(|found| !found.is_file());
-    let written = if special { std::fs::write(path, text) } else { replace(&target, text) };
+    let put = || if special { std::fs::write(path, text) } else { replace(&target, text) };
+    // The error of `replace` would name a temporary file.
+    let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let written = dir.map_or(Ok(()), |dir| std::fs::metadata(dir).map(drop)).and_then(|()| put());
     written.map_err(|e| Error::failed(format!("{}: {e}", path.display())))
 }
 
@@ -625,6 +628,13 @@ mod tests {
     fn parse(line: &str) -> std::result::Result<ReportArgs, String> {
         let words = std::iter::once("report").chain(line.split_whitespace());
         Line::try_parse_from(words).map(|line| line.args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_error_of_a_file_names_no_temporary_file_when_its_directory_is_missing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let refused = write(&dir.path().join("none/table.csv"), "").expect_err("no directory");
+        assert!(refused.to_string().ends_with("table.csv: No such file or directory (os error 2)"));
     }
 
     #[test]

@@ -190,7 +190,12 @@ impl CompiledProgram {
     }
 
     pub(super) async fn finish(&mut self, op: &mut OpContext<'_>) -> Result<(), OpError> {
-        self.send_rows(op, ClientAction::Rest).await
+        let sent = self.send_rows(op, ClientAction::Rest).await;
+        let code = sent.as_ref().err().and_then(OpError::code);
+        if code.zip(op.rules().ignored()).is_some_and(|(code, ignored)| ignored.has(code)) {
+            op.count(|events| events.ignored += 1);
+        }
+        sent
     }
 
     async fn send_rows(

@@ -15,9 +15,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, plain};
+use crate::judge::thresholds::WHOLE_INTERVAL;
 use crate::mysql::{Failure, Tried, class, hint, recurs};
 use crate::observe::{NAMES_MAX, Ns, seconds};
 use crate::plan::{OnError, Plan, units};
+use crate::stats;
 use crate::summary::{Doubt, ErrorCount, Interval, LedgerEntry, Outage, Phase};
 use crate::terms::{ErrorClass, add};
 use crate::workload::Effect;
@@ -67,7 +69,7 @@ pub(crate) struct OpenError {
 impl OpenError {
     pub(super) fn refused(action: ClientAction, failure: Failure) -> OpenError {
         let error = match &action {
-            ClientAction::Script(_, words) => Error::server(words.clone()),
+            ClientAction::Script(_, words) => Error::failed(words.clone()),
             _ => Error::server(failure.to_string()),
         };
         OpenError { error, refused: Some(Box::new((action, failure))) }
@@ -479,11 +481,13 @@ impl OutageWatch {
 fn recovered(timeline: &[Interval], since_s: f64, until_s: f64) -> Option<f64> {
     let rate = |i: &Interval| i.ops as f64 / i.length_s;
     let usable = || timeline.iter().filter(|i| i.length_s > 0.0 && i.phase != Phase::Drain);
-    let before = usable().rev().filter(|i| i.start_s + i.length_s <= since_s);
-    let mut earlier: Vec<f64> = before.take(EARLIER).map(rate).collect();
-    earlier.sort_by(f64::total_cmp);
-    let usual = *earlier.get(earlier.len() / 2)?;
-    let after = usable().filter(|i| i.start_s >= until_s);
+    let before = || usable().filter(|i| i.start_s + i.length_s <= since_s);
+    let longest = before().map(|i| i.length_s).fold(0.0, f64::max);
+    // The end of a phase cuts one short.
+    let whole = |i: &&Interval| i.length_s >= WHOLE_INTERVAL * longest;
+    let earlier: Vec<f64> = before().rev().filter(whole).take(EARLIER).map(rate).collect();
+    let usual = stats::median(&earlier)?;
+    let after = usable().filter(|i| i.start_s >= until_s && whole(i));
     after.filter(|i| rate(i) >= usual * RECOVERED).map(|i| i.start_s).next()
 }
 
@@ -991,6 +995,18 @@ mod tests {
         assert_eq!(recovered(&timeline, 3.4, 5.2), Some(7.0));
         assert_eq!(recovered(&timeline, 3.4, 8.5), None);
         assert_eq!(recovered(&timeline, 0.5, 1.5), None, "there is no earlier rate");
+    }
+
+    #[test]
+    fn recovery_is_of_whole_intervals_and_of_the_median_rate() {
+        let entry = |start, ops| Interval::counted(Phase::Measure, start, ops);
+        let last = Interval { length_s: 0.03, ..entry(3.0, 9) };
+        let timeline = |ops| [entry(0.0, 100), entry(1.0, 200), entry(2.0, 0), entry(3.0, ops)];
+        // 150 a second were usual.
+        assert_eq!(recovered(&timeline(145), 2.0, 2.5), Some(3.0));
+        assert_eq!(recovered(&timeline(140), 2.0, 2.5), None);
+        let [first, second, gap, _] = timeline(0);
+        assert_eq!(recovered(&[first, second, gap, last], 2.0, 2.5), None, "a part of one");
     }
 
     fn change(effect: Effect, affected: u64, k: i64) -> Change {

@@ -59,8 +59,8 @@ pub use setup::QueueLength;
 pub(crate) use setup::{
     DealtCounts, Go, MEASURED, ServiceReport, StepSetup, ThreadCounts, ThreadEvent, ThreadMessage,
 };
-pub(crate) use step::describe_queues;
 pub use step::run_step;
+pub(crate) use step::{describe_queues, next_event};
 pub(crate) use summarise::{
     describe_group, findings, latency, plan, program, share, totals, workload,
 };

@@ -2,6 +2,7 @@
 //! blocks, so that no operation takes one of them from memory that threads share.
 
 use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -9,37 +10,57 @@ use super::setup::OpGrant;
 
 /// The most ops of a block: so many are granted in one message.
 const BLOCK_MAX: u64 = 1024;
+/// The time that a block should last: a thread whose ops are slow keeps few of them from the others.
+const BLOCK_TIME: Duration = Duration::from_millis(100);
 
 pub(super) struct SharedOps {
     left: u64,
-    threads: Vec<watch::Sender<OpGrant>>,
+    threads: Vec<SharingThread>,
+}
+
+struct SharingThread {
+    sender: watch::Sender<OpGrant>,
+    /// Ops of its last block, and the instant at which they were granted.
+    block: u64,
+    since: Instant,
 }
 
 impl SharedOps {
-    /// Begins with a block for each thread; without a number of ops there is nothing to grant.
+    /// Begins with an op for each thread; without a number of ops there is nothing to grant.
     pub(super) fn new(ops: Option<u64>, threads: usize) -> SharedOps {
-        let senders = (0..threads).map(|_| watch::Sender::default());
-        let threads = ops.map(|_| senders.collect()).unwrap_or_default();
+        let since = Instant::now();
+        let make = |_| SharingThread { sender: watch::Sender::default(), block: 0, since };
+        let threads = ops.map(|_| (0..threads).map(make).collect()).unwrap_or_default();
         let mut shared = SharedOps { left: ops.unwrap_or(0), threads };
         (0..shared.threads.len()).for_each(|thread| shared.grant(thread));
         shared
     }
 
     pub(super) fn receivers(&self) -> Vec<watch::Receiver<OpGrant>> {
-        self.threads.iter().map(watch::Sender::subscribe).collect()
+        self.threads.iter().map(|thread| thread.sender.subscribe()).collect()
     }
 
     /// Grants a thread another block: smaller ones towards the end, so that the threads end together.
     pub(super) fn grant(&mut self, thread: usize) {
-        let block = self.left.div_ceil(self.threads.len() as u64).min(BLOCK_MAX);
+        let even = self.left.div_ceil(self.threads.len() as u64);
+        let to = &mut self.threads[thread];
+        to.block = size_block(to.block, to.since.elapsed());
+        to.since = Instant::now();
+        let block = to.block.min(even);
         self.left -= block;
         let last = self.left == 0;
-        self.threads[thread].send_modify(|grant| *grant = OpGrant { ops: grant.ops + block, last });
+        to.sender.send_modify(|grant| *grant = OpGrant { ops: grant.ops + block, last });
     }
 
     pub(super) fn end(&mut self) {
         self.left = 0;
     }
+}
+
+/// Returns the ops of a thread's next block; its last one has lasted so long.
+fn size_block(last: u64, lasted: Duration) -> u64 {
+    let fitting = last as f64 * BLOCK_TIME.as_secs_f64() / lasted.as_secs_f64();
+    (fitting as u64).clamp(1, (last * 4).clamp(1, BLOCK_MAX))
 }
 
 pub(super) struct OpShare {
@@ -48,14 +69,13 @@ pub(super) struct OpShare {
     begun: Cell<u64>,
     asked: Cell<bool>,
     /// More are asked for when only so many are left, so that no client waits.
-    few: u64,
+    few: Cell<u64>,
 }
 
 impl OpShare {
-    pub(super) fn new(grants: &watch::Receiver<OpGrant>, clients: usize) -> OpShare {
+    pub(super) fn new(grants: &watch::Receiver<OpGrant>) -> OpShare {
         let granted = Cell::new(*grants.borrow());
-        let (begun, asked) = (Cell::default(), Cell::default());
-        let few = (clients as u64).max(BLOCK_MAX / 2);
+        let (begun, asked, few) = (Cell::default(), Cell::default(), Cell::default());
         OpShare { grants: grants.clone(), granted, begun, asked, few }
     }
 
@@ -65,7 +85,7 @@ impl OpShare {
         loop {
             let granted = self.granted.get();
             let left = granted.ops - self.begun.get();
-            if left <= self.few && !granted.last && !self.asked.replace(true) {
+            if left <= self.few.get() && !granted.last && !self.asked.replace(true) {
                 ask();
             }
             if left > 0 {
@@ -85,8 +105,10 @@ impl OpShare {
             return false;
         };
         // Another client may have received it before.
-        if self.granted.replace(more) != more {
+        let before = self.granted.replace(more);
+        if before != more {
             self.asked.set(false);
+            self.few.set((more.ops - before.ops) / 2);
         }
         true
     }
@@ -115,20 +137,34 @@ mod tests {
     }
 
     #[test]
+    fn block_is_small_when_the_ops_of_its_thread_are_slow() {
+        for (last, ms, next) in [
+            (0, 0, 1),
+            (1, 0, 4),
+            (1024, 0, 1024),
+            (1000, 100, 1000),
+            (1000, 1000, 100),
+            (1, 500, 1),
+            (4, 1000, 1),
+        ] {
+            assert_eq!(size_block(last, Duration::from_millis(ms)), next, "{last} in {ms} ms");
+        }
+    }
+
+    #[test]
     fn thread_that_asks_is_told_the_end_when_no_more_are_to_begin() {
         let mut shared = SharedOps::new(Some(1_000_000), 1);
         shared.end();
         shared.grant(0);
         let told = shared.receivers()[0].borrow().to_owned();
-        assert_eq!(told, OpGrant { ops: BLOCK_MAX, last: true });
+        assert_eq!(told, OpGrant { ops: 1, last: true });
     }
 
     #[test]
     fn thread_takes_what_it_is_granted_and_asks_before_it_is_without() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let shared = std::cell::RefCell::new(SharedOps::new(Some(5000), 2));
-        let shares: Vec<OpShare> =
-            shared.borrow().receivers().iter().map(|grant| OpShare::new(grant, 4)).collect();
+        let shares: Vec<OpShare> = shared.borrow().receivers().iter().map(OpShare::new).collect();
         let mut taken = 0;
         runtime.block_on(async {
             for (thread, share) in shares.iter().enumerate() {
@@ -138,7 +174,7 @@ mod tests {
             }
         });
         assert_eq!(taken, 5000);
-        // The first one took all but the block that the other one had at once.
-        assert_eq!(granted(&shared.borrow()), [5000 - BLOCK_MAX, BLOCK_MAX]);
+        // The first one took all but the op that the other one had at once.
+        assert_eq!(granted(&shared.borrow()), [4999, 1]);
     }
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::alarm::{Alarm, NEVER, Spun};
-use super::job::{Job, intern, queues};
+use super::job::{Job, intern};
 use crate::error::Result;
 use crate::observe::{Ns, Recorder};
 use crate::plan::{Arrival, AtEnd, Plan};
@@ -36,11 +36,23 @@ struct Arrivals {
     at: Ns,
     /// The rest below a nanosecond, so that errors do not add up.
     rest: f64,
+    /// The mean one.
     gap: f64,
-    /// None where they are evenly spaced.
-    stream: Option<Stream>,
+    spacing: Spacing,
     /// The arrivals that are still to come, where their number is bounded.
     left: Option<u64>,
+}
+
+/// The gaps between a queue's arrivals.
+enum Spacing {
+    Random(Stream),
+    /// One a client in turn: the gap to the queue's next client, and that from its last one to its first one.
+    Even {
+        step: f64,
+        wrap: f64,
+        clients: usize,
+        turn: usize,
+    },
 }
 
 impl Arrivals {
@@ -48,24 +60,29 @@ impl Arrivals {
     fn new(job: &Job, clients: &[u32], measured: bool) -> Arrivals {
         let (first, step) = (clients[0], &job.step);
         let share = clients.len() as f64 / f64::from(step.clients);
-        let gap = 1e9 / (step.rate.expect("an open loop has a rate") * share);
-        let (rest, stream) = match job.plan.arrival {
+        let rate = step.rate.expect("an open loop has a rate");
+        let gap = 1e9 / (rate * share);
+        let (rest, spacing) = match job.plan.arrival {
             // The process has no memory: it may begin anywhere. A ninth part: no client's keys come from its seed.
             Arrival::Poisson => {
                 let parts = job.seed_parts(first, measured).into_iter();
                 let parts: Vec<u64> = parts.chain([name_part("arrivals")]).collect();
-                (0.0, Some(Stream::new(seed_of(&parts))))
+                (0.0, Spacing::Random(Stream::new(seed_of(&parts))))
             }
-            // Those of several queues interleave: their first clients are the numbers below that of the queues.
+            // By the numbers of all clients, so that queues interleave which have unequal parts of them, too.
             Arrival::Uniform => {
-                let queues = queues(job.threads, job.spread, job.tables.count, step.clients);
-                ((f64::from(first) / f64::from(queues) - 1.0) * gap, None)
+                let (unit, turn) = (1e9 / rate, clients.len() - 1);
+                let span = clients[turn] - first;
+                let wrap = f64::from(step.clients - span) * unit;
+                let step = f64::from(span) / turn.max(1) as f64 * unit;
+                let even = Spacing::Even { step, wrap, clients: clients.len(), turn };
+                (f64::from(first) * unit - wrap, even)
             }
         };
         let ops: Option<u64> = clients.iter().map(|client| job.quota(*client)).sum();
         // No more are wanted of all queues together.
         let ops = ops.or(job.plan.rules.shared_ops);
-        Arrivals { at: 0, rest, gap, stream, left: ops.filter(|_| measured) }
+        Arrivals { at: 0, rest, gap, spacing, left: ops.filter(|_| measured) }
     }
 
     /// Returns the next one, [`NEVER`] after the last.
@@ -75,10 +92,13 @@ impl Arrivals {
             Some(left) => *left -= 1,
             None => {}
         }
-        let gap = match &mut self.stream {
+        let gap = match &mut self.spacing {
             // The complement of a number in [0, 1) is never zero.
-            Some(stream) => -libm::log1p(-stream.unit()) * self.gap,
-            None => self.gap,
+            Spacing::Random(stream) => -libm::log1p(-stream.unit()) * self.gap,
+            Spacing::Even { step, wrap, clients, turn } => {
+                *turn = (*turn + 1) % *clients;
+                if *turn == 0 { *wrap } else { *step }
+            }
         };
         self.pass(gap)
     }
@@ -831,8 +851,8 @@ mod tests {
     }
 
     fn poisson(per_s: f64, seed: u64) -> Arrivals {
-        let stream = Some(Stream::new(seed_of(&[seed])));
-        Arrivals { at: 0, rest: 0.0, gap: 1e9 / per_s, stream, left: None }
+        let spacing = Spacing::Random(Stream::new(seed_of(&[seed])));
+        Arrivals { at: 0, rest: 0.0, gap: 1e9 / per_s, spacing, left: None }
     }
 
     /// Kolmogorov's statistic of gaps against the exponential distribution, times √n: above
@@ -925,5 +945,18 @@ mod tests {
             let exact = n as f64 * 1e9 / 900.0;
             assert!((at as f64 - exact).abs() <= 1.0, "arrival {n}: {at} instead of {exact}");
         }
+    }
+
+    #[test]
+    fn even_arrivals_interleave_when_queues_have_unequal_parts() {
+        let job = job(5, 3, Spread::Pinned, 5.0, plan::Arrival::Uniform);
+        let queues: [&[u32]; 3] = [&[0, 3], &[1, 4], &[2]];
+        let mut all: Vec<Ns> = Vec::new();
+        for clients in queues {
+            let mut arrivals = Arrivals::new(&job, clients, false);
+            all.extend((0..10 * clients.len()).map(|_| arrivals.next()));
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..50).map(|n| n * 200_000_000).collect::<Vec<Ns>>());
     }
 }

@@ -239,13 +239,14 @@ mod tests {
         for workload in builtin() {
             let plan = Knobs::default().resolve(workload, 7).expect("a plan");
             let after_error = AfterError::Restart(Ignored::Codes(vec![1213]));
+            let read = || ReadScript {
+                script: script(),
+                after_error: after_error.clone(),
+                distribution: Distribution::Zipf(0.99),
+                statements: StatementMode::Text,
+            };
             let of_group = |group: &Group| {
-                let read = (group.name.as_str() == "delete").then(|| ReadScript {
-                    script: script(),
-                    after_error: after_error.clone(),
-                    distribution: Distribution::Zipf(0.99),
-                    statements: StatementMode::Text,
-                });
+                let read = (group.name.as_str() == "delete").then(read);
                 Group { workload: as_sent(&group.workload), read, ..group.clone() }
             };
             let plan = Plan {
@@ -258,10 +259,10 @@ mod tests {
                 clients: Vec::new(),
                 repeats: 0,
                 seed: 0,
-                rules: Rules { after_error, ..Rules::loadgen() },
-                script: Some(script()),
+                rules: Rules::loadgen(),
                 ..plan
             };
+            let plan = plan.run_script(read());
             let step = plan.steps().first().copied();
             let step = step.unwrap_or(Step::new(1, 1, (8, Some(0.1 + 0.2)), 1));
             let order = PartOrder {

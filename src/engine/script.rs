@@ -49,6 +49,9 @@ impl ThreadPrograms {
             let mut script = Script::clone(script);
             // Each step of a sweep has its own.
             script.set_option("threads", ScriptValue::Number(job.step.clients.into()));
+            if script.is_native {
+                script.set_option("rate", ScriptValue::Number(job.step.rate.unwrap_or(0.0)));
+            }
             Vm::of_step(&Arc::new(script), seed, Box::new(take), names)
         };
         let vm = job.plan.script.as_ref().map(make).transpose()?;
@@ -439,7 +442,10 @@ impl ScriptProgram {
                 // It would begin its event again, without end.
                 Turn::Request(Request::Restart(_)) | Turn::Done(_) => break,
                 Turn::Request(_) => reply = Reply::Switch(false),
-                Turn::Failed(words) => return Err(OpError::Script(ScriptPart::End, words)),
+                Turn::Failed(words) => {
+                    self.count(op);
+                    return Err(OpError::Script(ScriptPart::End, words));
+                }
             }
         }
         self.count(op);

@@ -130,7 +130,7 @@ impl ThreadState {
             watch: Rc::clone(watch),
             tables: tables.map(|table| job.table_share(table)).collect(),
             pacing: pacing.transpose()?,
-            share: setup.grants.get(index).map(|grant| OpShare::new(grant, clients.len())),
+            share: setup.grants.get(index).map(OpShare::new),
             pauses: pauses.then(|| Pauses::new(window.end, &watch.spun)).transpose()?,
             sleeping: Cell::default(),
             clients: clients.iter().map(client).collect(),

@@ -93,6 +93,13 @@ fn ahead_in(warmup: Duration, seen: Duration, lead: Duration) -> Duration {
     (seen + lead).min(seen.max(warmup / 2))
 }
 
+/// Waits for an event, behind timers and sockets that are ready: the runtime looks at them only when a task yields,
+/// and a busy host lets many events gather.
+pub(crate) async fn next_event<T>(events: &mut mpsc::UnboundedReceiver<T>) -> Option<T> {
+    tokio::task::yield_now().await;
+    events.recv().await
+}
+
 fn notice(context: &StepContext<'_>) -> Duration {
     NOTICE + context.elsewhere.map_or(Duration::ZERO, |elsewhere| elsewhere.notice)
 }
@@ -286,7 +293,7 @@ impl<'a> Running<'a> {
             let (silent, until) = self.next_silent();
             tokio::select! {
                 biased;
-                event = self.channels.events.recv() => drop(self.take(event)?),
+                event = next_event(&mut self.channels.events) => drop(self.take(event)?),
                 () = tokio::time::sleep_until(until.into()), if silent.is_some() => self.leave_behind(silent),
             }
         }
@@ -326,7 +333,7 @@ impl<'a> Running<'a> {
 
     /// Waits for an event. A script that computes and asks nothing tells none, and cannot be interrupted.
     async fn opening_event(&mut self) -> Result<Option<ThreadMessage>> {
-        let event = self.channels.events.recv();
+        let event = next_event(&mut self.channels.events);
         let plan = self.context.plan;
         let slowest = plan.scripts().max_by_key(|script| script.init_limit());
         let Some(script) = slowest else { return Ok(event.await) };
@@ -406,7 +413,7 @@ impl<'a> Running<'a> {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until.into()) => break,
-                event = self.channels.events.recv() => {
+                event = next_event(&mut self.channels.events) => {
                     if self.take(event)? {
                         silence = Instant::now() + self.silence;
                     }
@@ -456,7 +463,7 @@ impl<'a> Running<'a> {
         loop {
             tokio::select! {
                 done = &mut work => return Ok(done),
-                event = self.channels.events.recv() => {
+                event = next_event(&mut self.channels.events) => {
                     self.take(event)?;
                 }
             }
@@ -760,5 +767,25 @@ mod tests {
             assert_eq!(ahead, Duration::from_millis(expected), "{warmup:?} {lead:?}");
             assert!(ahead <= warmup);
         }
+    }
+
+    #[test]
+    fn timer_that_is_due_comes_before_events_that_wait() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        runtime.expect("a runtime").block_on(async {
+            let (told, mut events) = mpsc::unbounded_channel();
+            (0..100).for_each(|n| told.send(n).expect("a receiver"));
+            let mut due = pin!(tokio::time::sleep_until(Instant::now().into()));
+            std::thread::sleep(Duration::from_millis(5));
+            let mut taken = 0;
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut due => break,
+                    _ = next_event(&mut events) => taken += 1,
+                }
+            }
+            assert_eq!(taken, 0);
+        });
     }
 }

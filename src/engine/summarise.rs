@@ -400,7 +400,9 @@ pub(crate) struct LiveLine<'a> {
     later: Option<Duration>,
     /// The hosts of the clients and their clocks, where there are several.
     pub hosts: Option<String>,
+    /// All that came since the line before; where nothing did, what that showed.
     seen: Option<RecordedInterval>,
+    is_shown: bool,
     /// The last interval of each group beside.
     beside: Vec<Option<RecordedInterval>>,
     window_ops: u64,
@@ -409,7 +411,8 @@ pub(crate) struct LiveLine<'a> {
 impl LiveLine<'_> {
     pub(crate) fn new<'a>(plan: &'a Plan, step: &'a Step, later: Option<Duration>) -> LiveLine<'a> {
         let beside = vec![None; plan.groups.len()];
-        LiveLine { plan, step, later, hosts: None, seen: None, beside, window_ops: 0 }
+        let (seen, is_shown) = (None, false);
+        LiveLine { plan, step, later, hosts: None, seen, is_shown, beside, window_ops: 0 }
     }
 
     fn head(&self) -> String {
@@ -437,8 +440,12 @@ impl LiveLine<'_> {
             }
             match &mut self.seen {
                 // A line never mixes phases.
-                Some(seen) if seen.phase == interval.phase => seen.merge(interval),
-                _ if interval.end > interval.start => self.seen = Some(interval.clone()),
+                Some(seen) if seen.phase == interval.phase && !self.is_shown => {
+                    seen.merge(interval);
+                }
+                _ if interval.end > interval.start => {
+                    (self.seen, self.is_shown) = (Some(interval.clone()), false);
+                }
                 // A thread that heard late of the window ended it: it has no rate.
                 _ => {}
             }
@@ -448,12 +455,13 @@ impl LiveLine<'_> {
     /// Returns what was added since the last time; `window` is what is decided of it.
     pub(crate) fn state(&mut self, window: StepWindow) -> Measuring {
         let head = self.head();
-        let Some(seen) = self.seen.take() else {
+        self.is_shown = true;
+        let Some(seen) = &self.seen else {
             let line = format!("{head}: starting");
             return Measuring { short: line.clone(), line, cells: Vec::new() };
         };
-        let (doing, left) = self.doing(&seen, window);
-        let per_s = |n: u64| units::rate(n as f64 / seconds((seen.end - seen.start).max(1)));
+        let (doing, left) = self.doing(seen, window);
+        let per_s = |n: u64| write_rate(seen, n);
         // A closed loop has no other time than the call's; an open one counts from the instant that was intended.
         let (done, name, times) = match self.step.rate {
             None => (format!("{} QPS", per_s(seen.statements)), "service", Some(&seen.service)),
@@ -485,7 +493,7 @@ impl LiveLine<'_> {
     fn beside_in_words(&self) -> String {
         let of = |(group, seen): (&Group, &Option<RecordedInterval>)| {
             let seen = seen.as_ref()?;
-            let per_s = units::rate(seen.ops as f64 / seconds((seen.end - seen.start).max(1)));
+            let per_s = write_rate(seen, seen.ops);
             let errors =
                 if seen.errors > 0 { format!(", {} errors", seen.errors) } else { String::new() };
             Some(format!("; {} {per_s} ops/s{errors}", group.name))
@@ -513,6 +521,14 @@ impl LiveLine<'_> {
         let all = later.map_or_else(String::new, |all| format!(", all steps {}", clock(all)));
         (doing, left + &all)
     }
+}
+
+/// Writes a rate; none of the drain, of which no op counts.
+fn write_rate(seen: &RecordedInterval, n: u64) -> String {
+    if seen.phase == Phase::Drain {
+        return "-".to_owned();
+    }
+    units::rate(n as f64 / seconds((seen.end - seen.start).max(1)))
 }
 
 /// Writes hours, minutes and seconds, rounded up, so that 0:00 means over.
@@ -645,6 +661,25 @@ mod tests {
         // The second second has 500 ops.
         line.add(0, &intervals()[1..2]);
         assert_eq!(line.state(MINUTE).cells[1..3], ["0.500", "-"], "too few beyond p99");
+    }
+
+    #[test]
+    fn line_stays_when_nothing_new_has_come() {
+        let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
+        let mut line = LiveLine::new(&plan, &STEP, None);
+        line.add(0, &intervals()[..1]);
+        let first = line.state(MINUTE).line;
+        assert_eq!(line.state(MINUTE).line, first);
+        line.add(0, &intervals()[1..2]);
+        assert_eq!(line.state(MINUTE).cells[0], "500", "of what came since");
+    }
+
+    #[test]
+    fn drain_has_no_rate() {
+        let plan = a_plan(0, 64, StopAt::Time(Duration::from_mins(1)));
+        let mut line = LiveLine::new(&plan, &STEP, None);
+        line.add(0, &[RecordedInterval { phase: Phase::Drain, ..intervals()[0].clone() }]);
+        assert_eq!(line.state(MINUTE).cells[0], "-");
     }
 
     #[test]

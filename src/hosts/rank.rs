@@ -33,6 +33,8 @@ use crate::observe::{
 use crate::plan::Plan;
 use crate::stop::{COURTESY, Stop, or_stop};
 
+const GONE: &str = "rank 0, the loadgen that measures, is gone";
+
 /// Serves over standard input and output. Whatever a script prints or reads by itself is kept away from the lines.
 pub(crate) fn run(stop: &Stop) -> Result<()> {
     let streams = || -> io::Result<(File, File)> {
@@ -69,9 +71,11 @@ pub(super) fn serve(
         });
         if let Err(unread) = ended {
             let _ = told.send(Err(match unread {
-                Unread::Broken(what) => what,
+                Unread::Broken(what) => format!("{GONE}: {what}"),
                 // It may hold the password.
-                Unread::NoMessage(_) => "a line that is no message of loadgen's".to_owned(),
+                Unread::NoMessage(_) => {
+                    "rank 0 sent a line that is no message of loadgen's".to_owned()
+                }
             }));
         }
     })?;
@@ -154,14 +158,13 @@ impl RankProcess {
     /// Waits for a message; passes on a signal meanwhile.
     async fn hear(&mut self) -> Result<ToRank> {
         loop {
-            let left = || Error::failed("rank 0, the loadgen that measures, is gone");
+            let left = || Error::failed(GONE);
             tokio::select! {
                 // What has come was heard, however long nobody listened.
                 biased;
                 line = self.lines.recv() => {
                     self.heard = Instant::now();
-                    let unread = |what| Error::failed(format!("rank 0 cannot be understood: {what}"));
-                    return line.ok_or_else(left)?.map_err(unread);
+                    return line.ok_or_else(left)?.map_err(Error::failed);
                 }
                 () = tokio::time::sleep_until((self.heard + SILENCE).into()) => return Err(left()),
                 kind = self.stop.wait(), if !self.asked => {
@@ -233,7 +236,7 @@ impl RankProcess {
         loop {
             let edge = step.edge();
             tokio::select! {
-                Some(message) = step.part.events.recv() => step.take(message),
+                Some(message) = engine::next_event(&mut step.part.events) => step.take(message),
                 message = self.next() => match message? {
                     ToRank::Go { start } => step.go(clock::instant(start)),
                     ToRank::Window(window) => step.window(window),
@@ -366,7 +369,8 @@ impl RankStep {
 
     fn tell_late(&self, what: &str, by: Duration) {
         let text = format!("message about {what} came {:.1} ms late", by.as_secs_f64() * 1e3);
-        let hint = "the network to this host is slow; the step is no result: measure it again";
+        let hint =
+            "this host, or the network to it, is slow; the step is no result: measure it again";
         let late = ThreadEvent::Late(Error::failed(text).hint(hint));
         self.out.send(FromRank::Event(MEASURED, late));
     }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::check::PartCheck;
 use super::clock::{self, Offset};
 use super::launch::{HERE, Wanted, Way};
-use super::link::Writer;
+use super::link::{SILENCE, Writer};
 use super::peer::{Peer, Starting, Watched, end_within, watch};
 use super::protocol::{Edges, ToRank};
 use super::rendezvous::{Launched, Proved, own_host};
@@ -29,7 +29,7 @@ use crate::terms::{counted, joined};
 
 /// The least lead of a start.
 const LEAD_MIN: Duration = Duration::from_millis(250);
-/// The lead of a start in longest round trips.
+/// The lead of a start in longest round trips, up to the silence after which a rank is lost.
 const LEAD_TRIPS: u32 = 20;
 /// The time in which a rank ends that was told to.
 const ENDING: Duration = Duration::from_secs(2);
@@ -77,6 +77,11 @@ fn count_clients(own: &[usize], all: usize, clients: u32) -> u32 {
 /// more ranks than log-ins each has one: the turns of the clients bound the rate of all log-ins.
 fn share_logins(ranks: usize) -> usize {
     (limits::CONNECTS_AT_ONCE / ranks).max(1)
+}
+
+/// Returns the time from the decision to start a step to its start.
+fn choose_lead(longest_trip: Duration) -> Duration {
+    (longest_trip * LEAD_TRIPS).clamp(LEAD_MIN, SILENCE)
 }
 
 impl<'a> Dealt<'a> {
@@ -263,7 +268,7 @@ impl Ranks {
         let elsewhere = Elsewhere {
             names: dealt.sources().map(|at| line(&self.all[at].name)).collect(),
             clock_error,
-            lead: LEAD_MIN.max(trip * LEAD_TRIPS),
+            lead: choose_lead(trip),
             notice: trip * 2,
             open: &open,
         };
@@ -472,6 +477,14 @@ mod tests {
         });
         let told: Vec<[String; 2]> = told.collect();
         assert_eq!(told, ["0.40", "0.10", "0.50", "0.50", "0.50"].map(|part| [part, part]));
+    }
+
+    #[test]
+    fn start_is_put_off_for_no_longer_than_a_rank_may_be_silent() {
+        for (trip, expected) in [(0, 250), (20, 400), (4_000, 10_000)] {
+            let [trip, expected] = [trip, expected].map(Duration::from_millis);
+            assert_eq!(choose_lead(trip), expected);
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Ranks that a launcher started find each other: rank 0 listens, and takes each of the others once.
 
 use std::fmt::Display;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
 use std::mem::replace;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -536,7 +537,10 @@ pub(super) fn own_host() -> String {
 /// Writes the address of rank 0 for all who share the directory.
 fn announce(path: &Path, text: &str) -> Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let written = tempfile::NamedTempFile::new_in(dir).and_then(|mut file| {
+    let mut builder = tempfile::Builder::new();
+    // Ranks may run as other accounts; the umask decides.
+    builder.permissions(Permissions::from_mode(0o666));
+    let written = builder.tempfile_in(dir).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.persist(path).map(drop).map_err(|e| e.error)
     });
@@ -558,4 +562,20 @@ fn read_announcement(path: &Path, job: &str) -> Result<(String, u16), String> {
     }
     let address = address.and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
     address.ok_or_else(|| "the file has no address".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_of_rank_zero_is_a_file_like_others() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [announced, other] = ["rank-0", "other"].map(|name| dir.path().join(name));
+        announce(&announced, "c1:7000\njob\n").expect("it is written");
+        fs::write(&other, "").expect("it is written");
+        let permissions = |path| fs::metadata(path).expect("it is there").permissions();
+        assert_eq!(permissions(&announced), permissions(&other));
+        assert_eq!(read_announcement(&announced, "job"), Ok(("c1".to_owned(), 7000)));
+    }
 }

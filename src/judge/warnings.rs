@@ -66,7 +66,7 @@ fn ranks(step: &Summary, found: &mut Vec<Finding>) {
     for host in hosts {
         let (name, error_us) = (host.name.as_str(), host.clock.error_us);
         let part = error_us / 1e6 / step.measured_s;
-        if part.is_finite() && part > RANK_SKEW {
+        if host.threads > 0 && part.is_finite() && part > RANK_SKEW {
             found.push(finding!(RankSkew, name, error_us, part));
         }
         if host.late_us / 1e6 > step.plan.warmup_s * RANK_LATE {
@@ -282,7 +282,7 @@ fn unmatched(step: &Summary) -> Option<Finding> {
 
 fn window(step: &Summary) -> Option<Finding> {
     if step.measured_s > 0.0 && step.totals.ops == 0 {
-        return nothing_completed((&step.totals, &step.latency), step.measured_s, None);
+        return Some(nothing_completed((&step.totals, &step.latency), step.measured_s, None));
     }
     if step.outcome != Outcome::Completed || step.timeline.is_empty() {
         return None;
@@ -295,7 +295,8 @@ fn window(step: &Summary) -> Option<Finding> {
         return Some(too_short(None));
     }
     if let Some((series, change)) = all.iter().find_map(|series| Some((series, series.change()?))) {
-        let by = (change.after / change.before.max(f64::MIN_POSITIVE) - 1.0).abs();
+        // A rate of 0 is known to less than one op in the window.
+        let by = (change.after / change.before.max(1.0 / step.measured_s) - 1.0).abs();
         let up = if change.after > change.before { "rose" } else { "fell" };
         return Some(if change.drift {
             finding!(Drift, series.what, up, by)
@@ -313,7 +314,7 @@ fn nothing_completed(
     (totals, latency): (&Totals, &Latency),
     length_s: f64,
     group: Option<&str>,
-) -> Option<Finding> {
+) -> Finding {
     let (issued, given_up) = (latency.service.count, totals.abandoned);
     // Those given up may also be of the warm-up, or never issued.
     let unanswered = latency.abandoned.unwrap_or(given_up);
@@ -325,15 +326,15 @@ fn nothing_completed(
     ];
     let became = became.map(|(n, what)| (n > 0).then(|| format!("{n} {what}")));
     // Clients may wait all the time for what they began in the warm-up.
-    let none = || (totals.intended != Some(0)).then(|| "none began".to_owned());
-    let became = joined(became, ", ").or_else(none)?;
-    Some(finding!(NothingCompleted, length_s, became, group))
+    let none = if totals.intended == Some(0) { "none arrived" } else { "none began" };
+    let became = joined(became, ", ").unwrap_or_else(|| none.to_owned());
+    finding!(NothingCompleted, length_s, became, group)
 }
 
 fn idle_group(group: &Group) -> Option<Finding> {
     let Group { name, totals, latency, measured_s, .. } = group;
     let is_idle = *measured_s > 0.0 && totals.ops == 0;
-    nothing_completed((totals, latency), *measured_s, Some(name)).filter(|_| is_idle)
+    is_idle.then(|| nothing_completed((totals, latency), *measured_s, Some(name)))
 }
 
 /// The values of the whole intervals; one may have had no answer, and then tells nothing of times.

@@ -27,7 +27,7 @@ use crate::plan::experiment::{Dataset, Method};
 use crate::plan::value::JOBS_MAX;
 use crate::progress::Progress;
 use crate::stop::COURTESY;
-use crate::terms::{named as listed, units};
+use crate::terms::{counted, named as listed, units};
 use crate::workload::{Mark, ROWS_MAX, Schema, State, TABLES_MAX};
 
 /// Makes and fills the tables, or completes an interrupted fill. Needs a `current_thread` runtime.
@@ -45,7 +45,7 @@ pub async fn prepare(to: &ServerLink, job: &Dataset, progress: &mut Progress) ->
     progress.note(&if job.schema.filled() {
         "nothing to do: the tables are filled".to_owned()
     } else {
-        format!("{} tables, empty: the workload fills them", job.tables)
+        format!("{}, empty: the workload fills them", counted(job.tables, "table"))
     });
     control.close(COURTESY).await;
     Ok(Filled { tables: job.tables, filled: made, ..Filled::default() })
@@ -99,6 +99,22 @@ fn check_database(charset: &str, steps: &Steps, job: &Dataset) -> Result<()> {
     refused.map_err(|error| error.hint("--charset names another for these tables"))
 }
 
+const OFF: &str = "local_infile is OFF";
+
+fn refuse_load_data(why: &str) -> Error {
+    Error::server(format!("--fill load-data: {why}"))
+        .hint("SET GLOBAL local_infile = 1, or leave --fill out: INSERT does it too")
+}
+
+/// Refuses a method that the server's setting forbids, before a table is dropped for it.
+fn check_method(off: bool, steps: &Steps, job: &Dataset) -> Result<()> {
+    let fills = job.schema.filled() && steps.values().any(|step| *step != Step::Keep);
+    if off && fills && job.fill == Some(Method::LoadData) {
+        return Err(refuse_load_data(OFF));
+    }
+    Ok(())
+}
+
 /// Connections a table from which parallel INSERTs are faster than LOAD DATA in turn: an INSERT costs the
 /// server up to twice the CPU, and the default is two connections a core.
 const INSERT_PAYS: u64 = 8;
@@ -119,13 +135,11 @@ fn choose(
     let insert = |why| Ok(Choice { method: Method::Insert, crowd: u32::MAX, why });
     match (wanted, refusal) {
         (Some(Method::Insert), _) => insert(None),
-        (Some(Method::LoadData), Some(refusal)) => {
-            Err(Error::server(format!("--fill load-data: {refusal}"))
-                .hint("SET GLOBAL local_infile = 1, or leave --fill out: INSERT does it too"))
-        }
-        (None, Some(refusal)) => insert(Some(format!(
-            "{refusal}; SET GLOBAL local_infile = 1 allows LOAD DATA LOCAL, which is faster"
+        (Some(Method::LoadData), Some(refusal)) => Err(refuse_load_data(refusal)),
+        (None, Some(OFF)) => insert(Some(format!(
+            "{OFF}; SET GLOBAL local_infile = 1 allows LOAD DATA LOCAL, which is faster"
         ))),
+        (None, Some(refusal)) => insert(Some(refusal.to_owned())),
         (None, None) if in_turn && jobs >= tables * INSERT_PAYS => insert(Some(format!(
             "innodb_autoinc_lock_mode = {autoinc_mode} lets LOAD DATA into a table over one \
              connection at a time"
@@ -157,6 +171,8 @@ async fn set_up(
     let variables = pairs(&mut control, sql).await.doing("reading variables")?;
     let value = |name: &str| variables.get(name).map_or("", String::as_str);
     check_database(value("character_set_database"), &steps, &job)?;
+    let off = !matches!(value("local_infile"), "ON" | "1");
+    check_method(off, &steps, &job)?;
     for note in notes(&found, value("character_set_database"), &steps, &job) {
         progress.note(&note);
     }
@@ -171,10 +187,12 @@ async fn set_up(
     }
     drop(waits);
     let Some((first, _)) = tables.first() else { return Ok((control, made, None)) };
-    let refusal = match value("local_infile") {
-        _ if job.fill == Some(Method::Insert) => None,
-        "ON" | "1" => refusal(server, job.schema, *first).await?,
-        _ => Some("local_infile is OFF".to_owned()),
+    let refusal = if job.fill == Some(Method::Insert) {
+        None
+    } else if off {
+        Some(OFF.to_owned())
+    } else {
+        refusal(server, job.schema, *first).await?
     };
     let (jobs, count) = (job.jobs.unwrap_or_else(default_jobs), tables.len() as u64);
     // Without an answer: the most careful mode, and the smallest default packet of all servers.
@@ -408,6 +426,8 @@ async fn list_tables(
     Ok((ours, foreign))
 }
 
+const DROP_REST: &str = "the same command again drops what is left";
+
 /// Drops the tables with loadgen's mark, and nothing else. Lists dropped and remaining ones.
 pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numbers, Numbers)> {
     let server = Liveness::new(link);
@@ -429,7 +449,7 @@ pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numb
         session.close(COURTESY).await;
         Ok((dropped, left))
     };
-    let (dropped, left) = server.during(cleaning).await?;
+    let (dropped, left) = server.during(cleaning).await.map_err(|e| e.instead(AGAIN, DROP_REST))?;
     progress.clear();
     progress.note(&match dropped.len() {
         0 => format!("no table of prepare's in {}", link.target.database),
@@ -446,7 +466,7 @@ mod tests {
     use super::Method::{Insert, LoadData};
     use super::*;
 
-    const OFF: Option<&str> = Some("local_infile is OFF");
+    const OFF: Option<&str> = Some(super::OFF);
 
     fn method(
         fill: Option<Method>,
@@ -473,6 +493,8 @@ mod tests {
     fn a_choice_says_why_and_how_to_get_the_faster_one() {
         let why = choose(None, OFF, 2, 8, 8).expect("a choice").why.expect("a reason");
         assert!(why.contains("SET GLOBAL local_infile"), "{why}");
+        let denied = choose(None, Some("INSERT command denied"), 2, 8, 8).expect("a choice").why;
+        assert_eq!(denied.as_deref(), Some("INSERT command denied"));
         let error = choose(Some(LoadData), OFF, 2, 8, 8).expect_err("refused");
         assert_eq!(error.kind(), Kind::Server);
         assert!(error.render().contains("SET GLOBAL local_infile"));
@@ -519,6 +541,18 @@ mod table_tests {
         assert_eq!(by_database(Step::Create, &job()), Err(Kind::Usage));
         let fine = [by_database(Step::Complete, &job()), by_database(Step::Create, &latin)];
         assert_eq!(fine, [Ok(()), Ok(())]);
+    }
+
+    #[test]
+    fn forbidden_method_is_refused_before_a_table_is_dropped() {
+        let refused = |off, step, fill| {
+            let steps = Steps::from([(1, Step::Keep), (2, step)]);
+            check_method(off, &steps, &Dataset { fill, ..job() }).is_err()
+        };
+        let load_data = Some(Method::LoadData);
+        assert!(refused(true, Step::Refill, load_data));
+        assert!(!refused(true, Step::Keep, load_data) && !refused(false, Step::Refill, load_data));
+        assert!(!refused(true, Step::Refill, None));
     }
 
     #[test]

@@ -396,6 +396,8 @@ function Param:set(value)
     local max = self.max_len
     self.value = max and #value > max and sub(value, 1, max) or value
   else
+    -- As in C, true is 1.
+    if type(value) == "boolean" then value = value and 1 or 0 end
     local number = tonumber(value)
     if not number then error("Unsupported argument type: " .. type(value), 2) end
     if self.kind == "i" and type(value) == "cdata" then

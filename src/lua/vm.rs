@@ -728,9 +728,11 @@ mod tests {
             local con = sysbench.sql.driver():connect()
             local st = con:prepare('?')
             local p = {}
-            for i, kind in ipairs({ T.INT, T.BIGINT, T.DOUBLE, T.CHAR, T.INT }) do p[i] = st:bind_create(kind, 9) end
+            for i, kind in ipairs({ T.INT, T.BIGINT, T.DOUBLE, T.CHAR, T.INT, T.TINYINT }) do
+                p[i] = st:bind_create(kind, 9)
+            end
             st:bind_param(unpack(p))
-            p[1]:set(-1.5) p[2]:set(9007199254740993LL) p[3]:set(0.5) p[4]:set('a\\0b') p[5]:set(nil)
+            p[1]:set(-1.5) p[2]:set(9007199254740993LL) p[3]:set(0.5) p[4]:set('a\\0b') p[5]:set(nil) p[6]:set(true)
             coroutine.wrap(function() table.sort({ 1 }) st:execute() end)()";
         let mut state = begun(&vm_of(text));
         let mut turn = state.resume(Reply::Nothing);
@@ -744,6 +746,7 @@ mod tests {
             Argument::Double(0.5),
             Argument::Text(b"a\0b".to_vec()),
             Argument::Null,
+            Argument::Int(1),
         ];
         assert_eq!(state.arguments, wanted);
         let turn = state.resume(Reply::Answer { columns: 0, rows: 0 });

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::errors::Failure;
 pub(crate) use super::errors::{Asked, optional};
 use super::facts::SettingChange;
+use super::hints::{Tried, hint};
 use super::session::Session;
 use super::wire::LeanSession;
 use crate::error::Error;
@@ -94,7 +95,9 @@ pub(crate) async fn limit_lock_wait(session: &mut Session) -> Asked<()> {
 }
 
 pub(crate) fn explain(failure: &Failure, doing: &str) -> Error {
-    failure.explain(&format!("cannot {doing}"))
+    let error = failure.explain(&format!("cannot {doing}"));
+    let Failure::Server { code, message, .. } = failure else { return error };
+    error.add_hints(hint(*code, message, Tried::Statement))
 }
 
 /// Round trips that count, after as many for warm-up.
@@ -172,6 +175,16 @@ mod variables_tests {
 
     fn map(pairs: &[(&str, &str)]) -> Variables {
         pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn refusal_has_the_hint_of_its_code() {
+        let refused = |code| {
+            let (sqlstate, message) = ("HY000".to_owned(), "no".to_owned());
+            explain(&Failure::Server { code, sqlstate, message }, "ask")
+        };
+        assert_eq!(refused(1820).hints().len(), 1, "a password that must be changed");
+        assert!(refused(9999).hints().is_empty());
     }
 
     #[test]

@@ -22,8 +22,9 @@ pub(super) const NO_PORT: &str = "a closed connection keeps its local port for a
 
 /// The codes of each class; all others are `ErrorClass::Server`.
 static CLASSES: [(ErrorClass, &[u16]); 8] = [
-    // Record changed since read; duplicate key (two clients that put the same row back); lock wait timeout; deadlock.
-    (ErrorClass::Session, &[1020, 1062, 1205, 1213]),
+    // Record changed since read; duplicate key (two clients that put the same row back); lock wait timeout; deadlock;
+    // Group Replication has undone what another member changed first.
+    (ErrorClass::Session, &[1020, 1062, 1205, 1213, 3101]),
     // --read-only and its like; a read-only transaction; read-only mode.
     (ErrorClass::ReadOnly, &[1290, 1792, 1836]),
     // Too many connections; of this account; or another limit of the account.
@@ -188,7 +189,7 @@ mod class_tests {
                 assert_eq!(class(*code), expected, "{code}");
             }
         };
-        of(&[1020, 1062, 1205, 1213], ErrorClass::Session);
+        of(&[1020, 1062, 1205, 1213, 3101], ErrorClass::Session);
         of(&[1290, 1792, 1836], ErrorClass::ReadOnly);
         of(&[1040, 1203, 1226], ErrorClass::Full);
         of(&[1317, 1969, 3024], ErrorClass::Interrupted);

@@ -50,7 +50,7 @@ static HINTS: &[Row] = &[
     row(&[1045, 1698], &[LogInWithoutPassword], "no password was given: -p asks for one; -u names the account"),
     row(&[1045, 1698], ANY, "is it the right account (-u) and password (-p asks for it)?"),
     row(&[1129, 1130], ANY, "the server does not let this host in"),
-    row(&[1862], LOG_IN, "ALTER USER … IDENTIFIED BY sets another password"),
+    row(&[1820, 1862], ANY, "ALTER USER … IDENTIFIED BY sets another password"),
     row(&[3118, 3955, 4151], LOG_IN, "ALTER USER … ACCOUNT UNLOCK opens the account, or -u names another one"),
     row(&[3159], ANY, "the server demands encryption: --ssl-mode REQUIRED"),
     passing(&[1040, 1203], ANY, "a limit on connections is reached: the server's max_connections, or the account's"),
@@ -164,6 +164,7 @@ mod tests {
         assert!(rights[0] != rights[1] && rights[1] != rights[2]);
         assert_ne!(hint(1045, "", LogIn), hint(1045, "", LogInWithoutPassword));
         assert!([1862, 3118, 3955, 4151].iter().all(|code| hint(*code, "", LogIn).is_some()));
+        assert!(hint(1820, "", Fill).is_some() && hint(1820, "", Fill) == hint(1862, "", LogIn));
         assert_eq!(hint(9999, "", Verify), Some(DEFAULTS[2].1));
         assert_eq!(
             hint_in(1049, "", LogIn, "a`b"),

@@ -227,9 +227,13 @@ impl Session {
     /// Runs SQL and passes its rows on as they come, for answers larger than memory.
     pub(crate) async fn read(&mut self, sql: impl AsRef<[u8]>, take: impl FnMut(Row)) -> Asked<()> {
         begin_request(&mut self.waiting)?;
-        let outcome =
+        let answer =
             async { self.conn.query_iter(sql.as_ref()).await?.for_each_and_drop(take).await };
-        let outcome = outcome.await.map_err(Failure::from);
+        // The driver makes room for the columns that an answer announces, and panics at 2^64.
+        let outcome = match AssertUnwindSafe(answer).catch_unwind().await {
+            Ok(read) => read.map_err(Failure::from),
+            Err(_) => Err(Failure::lost("the answer is no MySQL protocol")),
+        };
         self.waiting = matches!(outcome, Err(Failure::Lost(_)));
         outcome
     }
@@ -370,6 +374,11 @@ mod tests {
         };
         assert!(explain(1049, &at).hints()[0].contains("CREATE DATABASE `sbtest`"));
         assert!(explain(1045, &at).hints()[0].contains("right account"));
+        let by_tcp = target(Address::Tcp { host: "db1".into(), port: 1 });
+        let required = Ssl { mode: SslMode::Required, ..Ssl::default() };
+        let encrypted = ConnectOptions { ssl: required, ..by_tcp.clone() };
+        assert!(explain(1045, &by_tcp).hints()[1].contains("REQUIRED"));
+        assert_eq!([&at, &encrypted].map(|it| explain(1045, it).hints().len()), [1, 1]);
         let without = ConnectOptions { password: Secret::default(), ..at.clone() };
         assert!(explain(1045, &without).hints()[0].contains("no password"));
         assert!(!explain(9999, &at).to_string().contains('\u{1b}'));
@@ -503,6 +512,22 @@ mod tests {
         assert_eq!(error.kind(), crate::error::Kind::Server);
         let shown = error.render();
         assert!(shown.contains("4.0.30-standard-log") && shown.contains("hint: "), "{shown}");
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn answer_that_announces_too_many_columns_is_an_error_of_its_connection() {
+        let ok = || b"\0\0\0\x02\0\0\0".to_vec();
+        let columns = [&b"\xfe"[..], &[0xff; 8]].concat();
+        // The second OK answers what own sessions set.
+        let (address, server) = fake_server(vec![greeting(false), ok(), ok(), columns]);
+        let link = ServerLink::to(patient(address), &Stop::default()).unwrap();
+        run(async {
+            let mut session = Session::open(&link, None).await.unwrap();
+            let lost = session.query("SELECT 1").await.unwrap_err();
+            assert_eq!(lost, Failure::lost("the answer is no MySQL protocol"));
+            assert!(!session.is_usable());
+        });
         server.join().unwrap();
     }
 

@@ -92,6 +92,9 @@ fn may_pass(failure: &Driver) -> bool {
     }
 }
 
+/// The error of a wrong password, and of an account that needs TLS and did not get it.
+const DENIED: u16 = 1045;
+
 pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
     let address = &target.address;
     let message = match failure {
@@ -117,7 +120,12 @@ pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
         }
         _ => Some(driver_hint(failure, target).to_owned()).filter(|hint| !hint.is_empty()),
     };
-    error.add_hints(hint)
+    let may_need_tls = matches!(failure, Driver::Server(e) if e.code == DENIED)
+        && !target.password.is_empty()
+        && target.ssl.mode == SslMode::Disabled
+        && matches!(address, Address::Tcp { .. });
+    let tls = "an account that needs TLS is refused like this, too: --ssl-mode REQUIRED";
+    error.add_hints(hint).add_hints(may_need_tls.then_some(tls))
 }
 
 fn driver_hint(failure: &Driver, target: &ConnectOptions) -> &'static str {

@@ -8,7 +8,7 @@ use super::metric::Metric;
 use super::names::{at_clients, label};
 use super::question::Question;
 use super::ratio::{Ratio, p_text};
-use super::value::{number, ratio_decimals, signed};
+use super::value::{ratio_decimals, signed, small_number};
 use crate::terms::{self, Compared, Format};
 
 /// Lines of an answer; the table below has every cell.
@@ -160,8 +160,9 @@ fn answer_sentence(group: &Group, floor: f64, several: Several) -> String {
             format!("{} {at}: {}", first.verdict, why())
         }
         Compared::Same => {
-            let floor = number(floor * 100.0, usize::from(floor < 0.01));
-            format!("no difference above {floor} % {at}")
+            // Rounded: 0.07 times 100 is not 7.
+            let percent = (floor * 1e8).round() / 1e6;
+            format!("no difference above {percent} % {at}")
         }
         Compared::TooFew => {
             let times = group.iter().filter_map(|row| Some(row.ratio.as_ref()?.times));
@@ -254,7 +255,7 @@ fn size(group: &Group, several: Several) -> String {
     let near = |value: &f64| (value - 1.0).abs() < 0.1;
     let least_decimals = if estimates.iter().any(near) { 3 } else { 2 };
     let decimals = ratio_decimals(shown.chain(estimates.iter().copied())).max(least_decimals);
-    let text = |value: f64| number(value, decimals);
+    let text = |value: f64| small_number(value, decimals);
     if group.len() > 1 {
         return format!("{of}{}x to {}x, p {p} at most", text(least), text(most));
     }

@@ -49,7 +49,10 @@ fn text(record: &Record, field: &str) -> String {
         Some(Json::String(text)) => text.clone(),
         Some(Json::Number(value)) if value.is_f64() => {
             let value = value.as_f64().expect("it is");
-            ((value * 1e3).round() / 1e3).to_string()
+            // Three decimals, of small ones three digits.
+            let zeros = if value == 0.0 { 0.0 } else { -value.abs().log10().floor() };
+            let scale = 10_f64.powf((zeros + 2.0).clamp(3.0, 300.0));
+            ((value * scale).round() / scale).to_string()
         }
         None | Some(Json::Null) => String::new(),
         Some(other) => other.to_string(),
@@ -149,8 +152,24 @@ fn benchmarks(records: &[Record]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::OUTCOMES;
+    use serde_json::{Map, json};
+
+    use super::{OUTCOMES, text};
     use crate::terms::{Choice, Compared};
+
+    #[test]
+    fn small_numbers_of_a_text_keep_three_digits() {
+        for (value, shown) in [
+            (1234.5678, "1234.568"),
+            (200.0, "200"),
+            (0.0, "0"),
+            (0.1, "0.1"),
+            (0.000_019_945_489, "0.0000199"),
+        ] {
+            let record = Map::from_iter([("low".to_owned(), json!(value))]);
+            assert_eq!(text(&record, "low"), shown);
+        }
+    }
 
     #[test]
     fn every_verdict_has_an_outcome() {

@@ -16,6 +16,7 @@ use super::question::{ComparedTables, Question, base_and_new, crashed};
 use super::ratio::{ASKED_FOR, p_text};
 use super::run::Runs;
 use super::table::{TableCell, WorkloadTable};
+use super::value::small_number;
 use super::writers::write;
 use super::{escape, summary_lines};
 use crate::error::{Error, Result};
@@ -232,7 +233,10 @@ fn sheet(
         })
         .filed("base_runs", |row| row.runs()[0])
         .filed("new_runs", |row| row.runs()[1])
-        .both(how, "ratio", |row| Some((row.ratio.as_ref()?.known_estimate()?, 3)))
+        .both(how, "ratio", |row| {
+            let ratio = row.ratio.as_ref()?.known_estimate()?;
+            Some((ratio, small_number(ratio, 3)))
+        })
         .text("95 % interval", |row| row.ratio.as_ref()?.interval())
         .filed("ratio_low", |row| bounds(row).map(|(low, _)| low))
         .filed("ratio_high", |row| bounds(row).map(|(_, high)| high))
@@ -295,6 +299,25 @@ mod tests {
         let of = Question { base, new, metric, ..Question::default() };
         let worse = compare(&steps, &of).expect("a comparison").worse;
         assert!(worse[0].starts_with("failed ops 0"), "{worse:?}");
+    }
+
+    #[test]
+    fn answer_has_all_digits_of_the_floor_when_it_is_no_whole_percent() {
+        let step = |label: &str, repeat_index: u32| {
+            let mut step = Summary::sound();
+            label.clone_into(&mut step.label);
+            (step.plan.repeats, step.plan.repeat_index) = (6, repeat_index);
+            step
+        };
+        let both = |at| [step("old", at), step("new", at)];
+        let steps: Vec<Summary> = (1..=6).flat_map(both).collect();
+        let steps: Vec<&Summary> = steps.iter().collect();
+        for (floor, shown) in [(0.02, "2 %"), (0.025, "2.5 %"), (0.07, "7 %")] {
+            let [base, new] = ["old", "new"].map(str::to_owned);
+            let of = Question { base, new, floor, ..Question::default() };
+            let answer = compare(&steps, &of).expect("a comparison").answer;
+            assert!(answer[0].starts_with(&format!("no difference above {shown}")), "{answer:?}");
+        }
     }
 
     #[test]

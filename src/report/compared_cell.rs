@@ -13,7 +13,7 @@ use super::ratio::{
 use super::table::{
     LabelRow, TableCell, WorkloadTable, among, is_comparable, missing, not_comparable,
 };
-use super::value::number;
+use super::value::{number, small_number};
 use crate::judge::thresholds::{ALPHA, FAILED_MAX};
 use crate::stats::{Shift, benjamini_hochberg, holm};
 use crate::summary::Summary;
@@ -71,7 +71,7 @@ impl ComparedCell<'_, '_> {
         } else {
             "of each run of one label and each run of the other"
         };
-        let medians = number(self.opposite()?, 3);
+        let medians = small_number(self.opposite()?, 3);
         Some(self.at(&format!(
             "the ratio is the middle one of the ratios {pairs}; that of the two medians is {medians}"
         )))
@@ -114,9 +114,8 @@ impl ComparedCell<'_, '_> {
             let [short, silent] = self.count_scarce_runs(self.labels[at]);
             let not_measured = cell.is_none() && left_out.is_empty() && short + silent == 0;
             lacks.extend(not_measured.then(|| format!("not measured by {label}")));
-            for (runs, why) in
-                [(short, "too short for this percentile"), (silent, "without an answer")]
-            {
+            let short_for = format!("too short for {}", metric.name());
+            for (runs, why) in [(short, &*short_for), (silent, "without an answer")] {
                 let runs = (runs > 0).then(|| counted(runs, "run"));
                 lacks.extend(runs.map(|runs| format!("{runs} of {label} {why}")));
             }
@@ -167,7 +166,7 @@ impl ComparedCell<'_, '_> {
             return Some(format!("{}, p {p}", self.medians_in_words()?));
         };
         let interval = ratio.interval().unwrap_or_else(|| "-".to_owned());
-        Some(format!("{} ({interval}), p {p}", number(estimate, 3)))
+        Some(format!("{} ({interval}), p {p}", small_number(estimate, 3)))
     }
 
     /// Words the two medians where one may be 0: `0 and 512 errors`, `failed ops 0.00 and 1.25 %`.

@@ -14,7 +14,7 @@ use super::ratio::{Ratio, shift};
 use super::run::differences;
 use super::summary_lines;
 use super::table::TableCell;
-use super::value::{PageValue, number, signed};
+use super::value::{PageValue, number, signed, small_number};
 use super::writers::write;
 use crate::error::{Error, Result};
 use crate::judge::{ABSENT, Difference};
@@ -210,7 +210,8 @@ impl<'r, 't, 's> Split<'r, 't, 's> {
         };
         let reads =
             medians(&|step| (find_figure("innodb-reads").expect("a figure").value)(alone(step)?));
-        let reads = reads.map(|reads| format!("InnoDB reads an op: {}", texts(reads, 3)));
+        let reads = reads.map(|reads| reads.map(|reads| small_number(reads, 3)).join(" and "));
+        let reads = reads.map(|reads| format!("InnoDB reads an op: {reads}"));
         let matters = |us: &[f64; 2]| (0..2).any(|at| us[at] > OTHERS_MIN * self.cycle_us[at]);
         let others =
             medians(&|step| Some(read_us(alone(step)?)? - own_read_us(step)?)).filter(matters);

@@ -7,7 +7,9 @@ use std::ops::{Bound, RangeBounds};
 use super::columns::{Rows, Sheet};
 use super::distinct::push_new;
 use super::labels::{labels, require_label};
-use super::metric::{Metric, Time, errors, failed, failed_share, given_up, with_longer};
+use super::metric::{
+    Metric, Time, answers_needed, errors, failed, failed_share, given_up, with_longer,
+};
 use super::names::{cell_named, label};
 use super::notes::{marked, noted};
 use super::options::Options;
@@ -18,7 +20,7 @@ use super::value::{PageValue, number};
 use super::writers::write;
 use super::{escape, summary_lines};
 use crate::error::Result;
-use crate::stats::{self, enough};
+use crate::stats;
 use crate::summary::Summary;
 use crate::terms::{self, Cell, Format, Gate, Property, Quantity, units};
 
@@ -130,6 +132,10 @@ impl GateOutcome {
         let held = known.map(|value| gate.range.contains(&value));
         GateOutcome { held, value: known, why: value.err().unwrap_or_default() }
     }
+
+    fn is_bound(&self) -> bool {
+        self.value.is_some() && !self.why.is_empty()
+    }
 }
 
 /// Judges runs, or a group beside of each; says whether it is of an open loop, and has too few answers.
@@ -196,8 +202,7 @@ fn sheet(table: &WorkloadTable, rows: Vec<GateLine>, format: Format) -> Sheet {
 
 impl GateLine<'_, '_> {
     fn value_in_words(&self) -> Option<String> {
-        let above = if self.found.why.is_empty() { "" } else { "above " };
-        Some(format!("{above}{}", judged_in_words(self.gate, self.found.value?)))
+        Some(found_in_words(self.gate, self.found.value?, self.found.is_bound()))
     }
 
     fn verdict_sentence(&self) -> String {
@@ -240,15 +245,17 @@ impl Gates {
 }
 
 /// Returns whether a step holds it, and its number; None where that is not known. A failed op is slower than any level.
-pub fn holds(gate: &Gate, step: &Summary) -> Result<(Option<bool>, Option<f64>)> {
+/// The last is true where the number is only a lower bound.
+pub fn holds(gate: &Gate, step: &Summary) -> Result<(Option<bool>, Option<f64>, bool)> {
     if step.measured_s <= 0.0 {
-        return Ok((None, None));
+        return Ok((None, None, false));
     }
     let found = match with_failed(gate, step)? {
         Some(value) => GateOutcome::compare(gate, Ok(value)),
         None => judge(gate, &[step])?,
     };
-    Ok((found.held, found.value))
+    let is_bound = found.is_bound();
+    Ok((found.held, found.value, is_bound))
 }
 
 /// Returns true if some answer of a step is within it: else more of them would not make it hold.
@@ -292,9 +299,9 @@ fn median_or_sum(quantity: Quantity, steps: &[&Summary]) -> Result<Result<f64, S
         let Some(value) = metric.value(*step)? else {
             return Ok(Err(match metric.scarce(step) {
                 _ if step.measured_s <= 0.0 => "nothing was measured".to_owned(),
-                Some((percentile, count)) if count > 0 => {
-                    let needs = enough(percentile.0);
-                    format!("{percentile} needs {needs} answers, and there are {count}")
+                Some((property, count)) if count > 0 => {
+                    let needs = answers_needed(property);
+                    format!("{property} needs {needs} answers, and there are {count}")
                 }
                 _ if matches!(quantity, Quantity::Connect(_)) => NO_LOG_IN.to_owned(),
                 _ => NO_OP.to_owned(),
@@ -309,8 +316,13 @@ pub(crate) fn quantity_in_words(quantity: Quantity, value: f64) -> String {
     round_in_words(quantity, value, 0).1
 }
 
+pub(crate) fn found_in_words(gate: &Gate, value: f64, is_bound: bool) -> String {
+    let above = if is_bound { "above " } else { "" };
+    format!("{above}{}", judged_in_words(gate, value))
+}
+
 /// Words a number that a gate is held against: with more digits where the rounded one is on the other side.
-pub(crate) fn judged_in_words(gate: &Gate, value: f64) -> String {
+fn judged_in_words(gate: &Gate, value: f64) -> String {
     let held = gate.range.contains(&value);
     // Microseconds of milliseconds may differ from it in the last bit.
     let is_it = |shown: f64| (shown - value).abs() <= 4.0 * f64::EPSILON * value.abs();

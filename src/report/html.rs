@@ -17,7 +17,7 @@ use super::labels::{self, Labels, base_of, first_measured, position};
 use super::legend::legend;
 use super::names::{self, instant, label};
 use super::note::{self, MARK};
-use super::notes::{self, is_all_marked, is_marked, noted};
+use super::notes::{self, is_all_marked, is_marked, noted_with};
 use super::options::Options;
 use super::page::Page;
 use super::ratio::{ASKED_FOR, Ratio, Ratios, is_asked_for};
@@ -77,8 +77,8 @@ const ORIGIN: &str = "A cell is the median of its repeats: the run is the unit o
 
 pub fn page<'a>(runs: impl Into<Runs<'a>>, options: &Options) -> Result<String> {
     let runs = runs.into();
-    let tables: Vec<WorkloadTable> =
-        tables_to_show(&runs, options)?.into_iter().map(noted).collect();
+    let tables = tables_to_show(&runs, options)?;
+    let tables: Vec<_> = tables.into_iter().map(|table| noted_with(table, true)).collect();
     let labels = labels::labels(&tables);
     let base = options.baseline.as_deref().or_else(|| first_measured(&tables));
     let mut steps: Vec<&Summary> = tables.iter().flat_map(WorkloadTable::all_steps).collect();
@@ -369,7 +369,9 @@ impl<'a> ReportPage<'a> {
         // A baseline of another workload relates nothing here.
         let baseline = self.options.baseline.as_deref().filter(|base| of.line(base).is_some());
         let page = |of| layout::per_op(of, baseline, at, self.ratios);
-        let pages: Vec<Page> = of.by_column().into_iter().map(page).collect::<Result<_>>()?;
+        let has_runs = |of: &WorkloadTable| of.lines.iter().any(|line| !line.runs.is_empty());
+        let columns = of.by_column().into_iter().filter(has_runs);
+        let pages: Vec<Page> = columns.map(page).collect::<Result<_>>()?;
         Ok(html! {
             @if !pages.is_empty() { (fold(false, "Cost of an op, number by number", &html! {
                 @for page in &pages { (of_page(page)) }
@@ -732,6 +734,7 @@ fn range(values: impl Iterator<Item = f64>, decimals: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::histogram::encode;
     use crate::summary::{ErrorClass, ErrorCount, Group};
 
     #[test]
@@ -747,6 +750,18 @@ mod tests {
         for row in ["lost</td><td>7<", "lost (group writer)</td><td>3<"] {
             assert!(shown.contains(row), "{shown}");
         }
+    }
+
+    #[test]
+    fn page_says_that_costs_have_the_work_of_groups_beside() {
+        let mut step = Summary::sound();
+        step.groups = vec![Group { name: "writer".to_owned(), ..Group::default() }];
+        let latency = &mut step.latency;
+        for times in [&mut latency.service, &mut latency.failed] {
+            times.histogram = encode(&[1_000]);
+        }
+        let shown = page(Runs::from(&[&step]), &Options::default()).expect("a page");
+        assert!(shown.contains("with the work of group writer"), "{shown}");
     }
 
     #[test]

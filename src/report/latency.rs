@@ -81,7 +81,7 @@ fn head_table(cells: &BTreeMap<Key, CellSteps>) -> String {
     };
     let counts: BTreeSet<usize> = cells.values().map(Vec::len).collect();
     let ends: BTreeSet<usize> = counts.first().into_iter().chain(counts.last()).copied().collect();
-    let runs = format!(", medians of {} runs", listed(&ends, " to "));
+    let runs = format!(", medians of {} runs, max of all", listed(&ends, " to "));
     format!("{name} in ms{}", if counts.last() > Some(&1) { &runs } else { "" })
 }
 
@@ -220,6 +220,10 @@ mod tests {
         let other = step(1, &times[..20]);
         let cells: Vec<&Summary> = runs.iter().chain([&other]).collect();
         let text = render_latency(&cells, (24, 80)).expect("sound");
+        assert!(
+            text.starts_with("Service time in ms, medians of 1 to 3 runs, max of all\n"),
+            "{text}"
+        );
         let rows: Vec<Vec<&str>> =
             text.lines().skip(2).take(2).map(|row| row.split_whitespace().collect()).collect();
         let shown = |row: usize| [0, 1, 6, 7, 8, 9].map(|at| rows[row][at]);
@@ -256,8 +260,8 @@ mod tests {
     fn heading_has_the_fewest_and_the_most_runs_of_a_cell() {
         let [one, other] = [1, 8].map(|clients| step(clients, &[1_000_000]));
         for (steps, heading) in [
-            (vec![&one, &one, &other], "Service time in ms, medians of 1 to 2 runs"),
-            (vec![&one, &one, &other, &other], "Service time in ms, medians of 2 runs"),
+            (vec![&one, &one, &other], "Service time in ms, medians of 1 to 2 runs, max of all"),
+            (vec![&one, &one, &other, &other], "Service time in ms, medians of 2 runs, max of all"),
         ] {
             let text = render_latency(&steps, (24, 80)).expect("sound");
             assert_eq!(text.lines().next(), Some(heading), "{text}");

@@ -133,7 +133,7 @@ fn behind(table: &WorkloadTable, column: &Cell, decimals: usize) -> Vec<String> 
         let uncertainty = cell.and_then(|cell| cell.uncertainty_in_words(table.metric, decimals));
         let uncertainty = uncertainty.map_or_else(String::new, |words| format!(" {words}"));
         let ratio = cell.and_then(|cell| cell.relative).filter(|_| base != Some(line.label));
-        let ratio = ratio.map(|of| format!(" ({}x)", value::number(of, ratio_decimals)));
+        let ratio = ratio.map(|of| format!(" ({}x)", value::small_number(of, ratio_decimals)));
         let is_marked = !is_all_marked(table, at) && is_marked(table, at, Some(column));
         let mark = if is_marked { MARK } else { "" };
         uncertainty + &ratio.unwrap_or_default() + mark
@@ -445,7 +445,8 @@ fn relative(mut table: WorkloadTable, baseline: Option<&str>, at: usize, ratios:
         .filed("baseline", |_| base.as_str())
         // As published: the baseline is 1, and what merely equals it 1.00.
         .both("Relative-perf", "relative", |(_, line)| {
-            Some((line.cell()?.relative?, if line.label == base { 0 } else { ratios }))
+            let of = line.cell()?.relative?;
+            Some((of, value::small_number(of, if line.label == base { 0 } else { ratios })))
         })
         // The mark ends the line: numbers follow the label alone.
         .text("", |(at, line)| {
@@ -512,7 +513,7 @@ pub(crate) fn per_op(
     let column = table.columns[0];
     let base = match baseline {
         Some(label) => table.lines.iter().position(|line| line.label == label),
-        None => Some(0),
+        None => table.lines.iter().position(|line| !line.runs.is_empty()),
     };
     let base_cells = base.map(|base| cost_cells(&table.lines[base])).transpose()?;
     let median = |cell: &Option<TableCell>| cell.as_ref().map(|cell| cell.spread.median);
@@ -536,11 +537,14 @@ pub(crate) fn per_op(
         of.unwrap_or_else(|| metrics[at].decimals(costs.iter().filter_map(|line| line[at])))
     };
     // A 0 has no decimals.
-    let shown = |of: Option<f64>, decimals| Some((of?, if of? == 0.0 { 0 } else { decimals }));
+    let shown = |of: Option<f64>, decimals| {
+        Some((of?, value::small_number(of?, if of? == 0.0 { 0 } else { decimals })))
+    };
     let mut all = Rows::new(lines.clone())
         .place(table.workload, |_| column)
         .filed("label", |line| table.lines[*line].label);
-    let mut others = Rows::new(lines.filter(|line| Some(*line) != base));
+    let is_known = |line: &usize| costs[*line].iter().any(Option::is_some);
+    let mut others = Rows::new(lines.filter(|line| Some(*line) != base && is_known(line)));
     for (at, (head, names, _, of)) in COSTS.iter().enumerate() {
         all = all.both(head, names[0], |line| shown(costs[*line][at], decimals(at, *of)));
         others = others.shown(head, |line| shown(relative(*line, at), 2));
@@ -561,7 +565,34 @@ pub(crate) fn per_op(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value as Json;
+
+    use super::super::render;
     use super::*;
+    use crate::summary::Outcome;
+    use crate::terms::Format;
+
+    #[test]
+    fn label_has_a_row_with_its_note_when_none_of_its_steps_completed() {
+        let [mut lost, mut whole] = [Summary::sound(), Summary::sound()];
+        (lost.label, lost.outcome) = ("a".to_owned(), Outcome::Aborted);
+        whole.label = "b".to_owned();
+        let steps = [&lost, &whole];
+        for layout in [Layout::List, Layout::Relative, Layout::PerOp, Layout::Workloads] {
+            let options = Options { layout, format: Format::Json, ..Options::default() };
+            let text = render(&steps, &options).expect("a report");
+            let report: Json = serde_json::from_str(&text).expect("JSON");
+            let rows = report["rows"].as_array().expect("rows");
+            let row = |label: &str| rows.iter().find(|row| row["label"] == label);
+            let is_told = |row: &Json| row["notes"].as_str().expect("codes").contains("left_out");
+            // There the rows of files are numbers alone.
+            assert_eq!(row("a").map(is_told), (layout != Layout::Workloads).then_some(true));
+            assert!(report["tables"][0]["notes"].to_string().contains("aborted"), "{text}");
+            if layout == Layout::PerOp {
+                assert_eq!(row("b").expect("measured")["ops_relative"], 1.0, "the first one");
+            }
+        }
+    }
 
     #[test]
     fn every_cost_has_a_figure() {

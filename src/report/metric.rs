@@ -288,7 +288,7 @@ impl Metric {
         })
     }
 
-    /// Returns the numbers of the runs. If one has too few ops for a percentile there are none: without
+    /// Returns the numbers of the runs. If one has too few ops for a time there are none: without
     /// the shortest repeats the number would be that of the fast ones.
     pub(crate) fn values(self, runs: &[Run]) -> Result<Vec<f64>> {
         let mut steps = runs.iter().filter_map(|run| run.measured());
@@ -338,8 +338,8 @@ impl Metric {
 
     pub(crate) fn finding(self, run: Run) -> Option<Finding> {
         match run {
-            Run::Measured(step) => self.scarce(step).map(|(percentile, count)| {
-                finding!(Scarce, percentile.to_string(), count, enough(percentile.0))
+            Run::Measured(step) => self.scarce(step).map(|(property, count)| {
+                finding!(Scarce, property.to_string(), count, answers_needed(property))
             }),
             Run::Imported(run) if self.printed(run).is_some() => None,
             Run::Imported(run) => {
@@ -370,16 +370,27 @@ impl Metric {
         [Metric::ERRORS, Metric::ERROR_SHARE, Metric::RETRIED].contains(&self.split().1)
     }
 
-    pub(crate) fn scarce(self, summary: &Summary) -> Option<(Percentile, u64)> {
+    pub(crate) fn scarce(self, summary: &Summary) -> Option<(Property, u64)> {
         if let (Some(group), own) = self.split() {
             return own.scarce(&summary.of_group(group)?);
         }
-        let Metric::Time(of, _) = self else { return None };
-        let percentile = self.percentile()?;
+        let Metric::Time(of, property) = self else { return None };
         let count = of.times(&summary.latency)?.count;
+        let is_few = match property {
+            Property::Percentile(percentile) => is_scarce(percentile.0, count),
+            // Log-ins are no answers: a window without one is not slow.
+            _ => count == 0 && of != Time::Connect,
+        };
         // A load has no answers to wait for. A window without a single one is the slowest of all.
         let is_asked = count > 0 || summary.measured_s > 0.0 && !ran_to_its_end(summary);
-        (is_asked && is_scarce(percentile.0, count)).then_some((percentile, count))
+        (is_asked && is_few).then_some((property, count))
+    }
+}
+
+pub(crate) fn answers_needed(property: Property) -> f64 {
+    match property {
+        Property::Percentile(percentile) => enough(percentile.0),
+        _ => 1.0,
     }
 }
 
@@ -646,6 +657,20 @@ mod tests {
         assert_eq!(same.to_string(), "p99.9");
         assert_eq!("client-CPU".parse::<Metric>().expect("an alias").to_string(), "cpu");
         assert_eq!("median".parse::<Metric>().expect("an alias").to_string(), "p50");
+    }
+
+    #[test]
+    fn mean_of_a_cell_is_not_known_when_a_repeat_has_no_answer() {
+        let (full, mut silent) = (Summary::sound(), Summary::sound());
+        silent.latency.service = Distribution::default();
+        let values = |name: &str| {
+            let runs = [Run::Measured(&full), Run::Measured(&silent)];
+            let metric: Metric = name.parse().expect(name);
+            (metric.values(&runs).expect("values").len(), metric.finding(runs[1]).is_some())
+        };
+        for (name, found) in [("mean", (0, true)), ("max", (0, true)), ("qps", (2, false))] {
+            assert_eq!(values(name), found, "{name}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::run::Run;
 use super::table::{
     LabelRow, TableCell, WorkloadTable, is_comparable, merit, own_ratio, ratio, speed,
 };
-use super::value::number;
+use super::value::{number, small_number};
 use crate::judge::thresholds::ALPHA;
 use crate::stats::{self, Shift};
 use crate::summary::{Group, Summary};
@@ -94,7 +94,8 @@ impl Ratio {
     }
 
     pub(super) fn interval(&self) -> Option<String> {
-        self.bounds().map(|(low, high)| format!("{} to {}", number(low, 3), number(high, 3)))
+        let (low, high) = self.bounds()?;
+        Some(format!("{} to {}", small_number(low, 3), small_number(high, 3)))
     }
 
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {

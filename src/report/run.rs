@@ -237,8 +237,11 @@ pub(crate) fn steps_among<'a>(runs: &[Run<'a>]) -> impl Iterator<Item = &'a Summ
 }
 
 pub(crate) fn ending(step: &Summary) -> String {
-    let reason = step.reason.iter().map(|reason| format!(", {}", clip(reason, TEXT_MAX)));
-    step.outcome.name().to_owned() + &reason.collect::<String>()
+    let outcome = step.outcome.name();
+    // The reason of an interruption is its name.
+    let reason = step.reason.iter().filter(|reason| *reason != outcome);
+    let reason = reason.map(|reason| format!(", {}", clip(reason, TEXT_MAX)));
+    outcome.to_owned() + &reason.collect::<String>()
 }
 
 /// Returns the runs that stand for all: of steps the first of each kind of knowledge.
@@ -315,5 +318,12 @@ mod tests {
         assert_eq!(Run::Measured(&step).fixed_work(), None);
         step.totals.ops = 100;
         assert_eq!(Run::Measured(&step).fixed_work(), Some(100));
+    }
+
+    #[test]
+    fn ending_is_said_once_when_its_reason_has_the_same_name() {
+        let (outcome, reason) = (Outcome::Interrupted, Some("interrupted".to_owned()));
+        let step = Summary { outcome, reason, ..Summary::default() };
+        assert_eq!(ending(&step), "interrupted");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::columns::Rows;
 use super::escape;
-use super::gate::{holds, judged_in_words, may_hold, quantity_in_words};
+use super::gate::{found_in_words, holds, may_hold, quantity_in_words};
 use super::metric::failed_share;
 use super::names::label;
 use super::note::{grouped, in_full};
@@ -22,8 +22,8 @@ use crate::terms::{self, Cell, Code, Gate, Quantity};
 
 pub(crate) struct Probe<'s> {
     step: &'s Summary,
-    /// The number of each condition, where it is known; infinite where ops failed.
-    numbers: Vec<Option<f64>>,
+    /// The number of each condition, where it is known, infinite where ops failed; true where it is a lower bound.
+    numbers: Vec<Option<(f64, bool)>>,
     /// All of them hold, and the rate was kept; none where that is not known.
     pub held: Option<bool>,
     why: Option<String>,
@@ -32,19 +32,29 @@ pub(crate) struct Probe<'s> {
 }
 
 pub(crate) fn probe<'s>(level: &[Gate], step: &'s Summary) -> Result<Probe<'s>> {
-    let judged = level.iter().map(|gate| holds(gate, step));
-    let (held, numbers): (Vec<Option<bool>>, Vec<Option<f64>>) =
-        judged.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let judged = level.iter().map(|gate| holds(gate, step)).collect::<Result<Vec<_>>>()?;
+    let held: Vec<Option<bool>> = judged.iter().map(|(held, ..)| *held).collect();
+    let number = |(_, number, is_bound): &(_, Option<f64>, bool)| Some(((*number)?, *is_bound));
+    let numbers: Vec<Option<(f64, bool)>> = judged.iter().map(number).collect();
     let mut why = lost(step);
     let fails = why.is_some() || held.contains(&Some(false));
     let held = if fails { Some(false) } else { (!held.contains(&None)).then_some(true) };
     let held = held.filter(|_| is_answer(step));
-    if why.is_none() && numbers.iter().flatten().any(|number| number.is_infinite()) {
+    if why.is_none() && numbers.iter().flatten().any(|(number, _)| number.is_infinite()) {
         why = failed_share(&[step]).map(failed);
     }
     let is_open = held.is_none() && is_answer(step);
     let scarce = is_open && level.iter().all(|gate| may_hold(gate, step));
     Ok(Probe { step, numbers, held, why, scarce })
+}
+
+impl Probe<'_> {
+    fn show_number(&self, at: usize, gate: &Gate) -> Option<String> {
+        self.numbers[at].map(|(value, is_bound)| match value {
+            value if value.is_infinite() => "failed".to_owned(),
+            value => found_in_words(gate, value, is_bound),
+        })
+    }
 }
 
 /// Returns whether it tells something of its rate: what a signal cut short, or is no result, does not.
@@ -253,12 +263,7 @@ impl Searches<'_> {
             .filed("rate", |(_, (_, probe, _))| probe.step.plan.rate)
             .both("achieved", "achieved", |(_, (_, probe, _))| (probe.step.totals.tps, achieved));
         for (at, gate) in self.level.iter().enumerate() {
-            rows = rows.shown(&gate.text, |(_, (_, probe, _))| {
-                probe.numbers[at].map(|value| match value {
-                    value if value.is_infinite() => "failed".to_owned(),
-                    value => judged_in_words(gate, value),
-                })
-            });
+            rows = rows.shown(&gate.text, |(_, (_, probe, _))| probe.show_number(at, gate));
         }
         let sheet = rows
             .text("held", |(at, (_, probe, _))| {
@@ -287,4 +292,21 @@ pub(super) fn pages<'s>(steps: impl IntoIterator<Item = &'s Summary>) -> Result<
             .hint("--slo makes one: loadgen point-select --clients 32 --slo 'p99<10ms'"));
     }
     Ok(found.iter().map(Searches::page).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_of_a_condition_is_a_bound_when_it_is_of_a_lower_percentile() {
+        let level: [Gate; 1] = ["p99<20ms".parse().expect("a condition")];
+        let mut step = Summary::sound();
+        for (count, shown) in [(5000, "143.917 ms"), (591, "above 133.890 ms")] {
+            let times = &mut step.latency.service;
+            (times.count, times.p95_us, times.p99_us) = (count, Some(133_890.0), Some(143_917.0));
+            let probe = probe(&level, &step).expect("a probe");
+            assert_eq!(probe.show_number(0, &level[0]).as_deref(), Some(shown));
+        }
+    }
 }

@@ -36,9 +36,11 @@ pub(crate) fn page(table: &WorkloadTable, place: usize, ratios: &Ratios) -> Opti
     suites.flat_map(|suite| &suite.tests).for_each(|test| push_new(&mut names, &test.name));
     names.retain(|name| *name != TOTAL);
     names.push(TOTAL);
+    // The steps of others did not complete.
+    let base = table.lines.iter().position(|line| !line.runs.is_empty())?;
     let mut rows = Vec::new();
     for name in names {
-        let first = &table.lines[0];
+        let first = &table.lines[base];
         for (at, line) in table.lines.iter().enumerate() {
             let related = || relative(table, [first, line], name, place, ratios);
             let of_medians = |times: Times| Some(ratio(self::times(first, name)?[0], times[0]));
@@ -57,11 +59,11 @@ pub(crate) fn page(table: &WorkloadTable, place: usize, ratios: &Ratios) -> Opti
         .both("user s", "user_s", |(.., times, _)| (times[1], decimals))
         .both("sys s", "sys_s", |(.., times, _)| (times[2], decimals))
         .both("Relative-perf", "relative", |(_, at, _, relative)| {
-            relative.flatten().map(|of| (of, if *at == 0 { 0 } else { ratio_decimals([of]) }))
+            relative.flatten().map(|of| (of, if *at == base { 0 } else { ratio_decimals([of]) }))
         })
         .text("", |(_, at, ..)| mark(table, *at))
         .sheet();
-    let how = format!("Relative-perf is Seconds-for-{} / Seconds", label(of(0)));
+    let how = format!("Relative-perf is Seconds-for-{} / Seconds", label(of(base)));
     let below = by_zero.then(|| NO_RATIO.to_owned()).into_iter().collect();
     let title = vec![title(table), how];
     Some(Page { title, sheets: vec![sheet], below, ..Page::default() }.footed(table))

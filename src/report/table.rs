@@ -157,6 +157,10 @@ impl<'a> LabelRow<'a> {
         lines
     }
 
+    fn has_begun(&self) -> bool {
+        !self.runs.is_empty() || !self.left_out.is_empty()
+    }
+
     pub(crate) fn columns(&self) -> impl Iterator<Item = Cell> {
         self.all_runs().map(Run::cell)
     }
@@ -194,11 +198,12 @@ impl<'a> WorkloadTable<'a> {
         })
     }
 
-    /// Without the lines not measured there. One that was may have no number, such as a percentile of too few ops.
+    /// Without the lines not measured there. One that was may have no number, such as a percentile of too few ops,
+    /// or have no step that completed.
     pub(crate) fn by_column(&self) -> Vec<WorkloadTable<'a>> {
         let mut lines: BTreeMap<Cell, Vec<LabelRow>> = BTreeMap::new();
         for (column, line) in self.lines.iter().flat_map(LabelRow::by_column) {
-            if !line.runs.is_empty() {
+            if line.has_begun() {
                 lines.entry(column).or_default().push(line);
             }
         }

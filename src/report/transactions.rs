@@ -10,7 +10,7 @@ use super::table::WorkloadTable;
 use super::value::{self, PageValue};
 use crate::stats::{self, is_scarce};
 use crate::summary::{Distribution, Summary, Transaction};
-use crate::terms::{Cell, counted};
+use crate::terms::{Cell, GroupName, counted};
 
 /// Longest name that is shown, characters.
 const NAME_MAX: usize = 40;
@@ -26,11 +26,14 @@ const ABOUT: &str = "rates and times are medians of the repeats, ops and errors 
                      of response times where a rate was asked for, else of service times";
 
 /// The ops of one name in a cell; those without a name where there are names.
-struct NamedRow<'s> {
+struct NamedRow {
     at: usize,
     cell: Cell,
+    /// The group beside that did them; none of the measured clients.
+    group: Option<GroupName>,
+    is_open: bool,
     runs: usize,
-    name: Option<&'s str>,
+    name: Option<String>,
     ops: u64,
     per_s: f64,
     times_ms: [Option<f64>; PERCENTILES.len()],
@@ -45,9 +48,9 @@ pub(crate) fn page(table: &WorkloadTable) -> Page {
         line.steps_by_column().into_iter().map(move |(cell, steps)| (at, cell, steps))
     });
     let rows: Vec<NamedRow> =
-        cells.flat_map(|(at, cell, steps)| rows_of(at, cell, &steps)).collect();
-    let many = rows.iter().filter_map(|row| row.name).collect::<BTreeSet<&str>>().len();
-    let many = counted(many as u64, "name");
+        cells.flat_map(|(at, cell, steps)| rows_of_cell(at, cell, &steps)).collect();
+    let names: BTreeSet<&str> = rows.iter().filter_map(|row| row.name.as_deref()).collect();
+    let many = counted(names.len() as u64, "name");
     let title = format!("{}: transactions, {many}", escape::line(table.workload));
     if rows.is_empty() {
         return Page::new(title, Sheet::default(), Vec::new());
@@ -60,11 +63,15 @@ pub(crate) fn page(table: &WorkloadTable) -> Page {
         .place(table.workload, |row| row.cell)
         .filed("label", |row| table.lines[row.at].label)
         .filed("runs", |row| row.runs)
-        .text("transaction", |row| match row.name {
-            Some(name) => clip(&escape::line(name), NAME_MAX),
-            None => "(no name)".to_owned(),
+        .text("transaction", |row| {
+            let group = row.group.map_or_else(String::new, |group| format!("{group}: "));
+            group
+                + &match &row.name {
+                    Some(name) => clip(&escape::line(name), NAME_MAX),
+                    None => "(no name)".to_owned(),
+                }
         })
-        .filed("transaction", |row| row.name)
+        .filed("transaction", |row| row.name.clone())
         .both("ops", "ops", |row| row.ops)
         .both("ops/s", "ops_per_s", |row| (row.per_s, decimals))
         .both("ops/min", "ops_per_min", |row| (row.per_s * 60.0, per_min));
@@ -73,16 +80,33 @@ pub(crate) fn page(table: &WorkloadTable) -> Page {
         all = all.both(&format!("p{percentile}"), name, time);
     }
     let sheet = all
-        .filed("time", |row| if row.cell.is_open() { "response" } else { "service" })
+        .filed("time", |row| if row.is_open { "response" } else { "service" })
         .both("errors", "errors", |row| row.errors)
         .both("retried", "retried", |row| row.retried)
         .text("label", |row| marked(table, row.at))
+        .filed("group", |row| row.group.map(|group| group.to_string()))
         .filed("notes", |row| codes(table, &[row.at], &row.cell))
         .sheet();
     Page::new(title, sheet, vec![ABOUT.to_owned()]).footed(table)
 }
 
-fn rows_of<'s>(at: usize, cell: Cell, steps: &[&'s Summary]) -> Vec<NamedRow<'s>> {
+/// Returns the rows of the measured clients, then those of each group beside.
+fn rows_of_cell(at: usize, cell: Cell, steps: &[&Summary]) -> Vec<NamedRow> {
+    let groups: BTreeSet<&str> =
+        steps.iter().flat_map(|step| step.groups.iter().map(|group| group.name.as_str())).collect();
+    let mut rows = rows_of((at, cell, None), steps);
+    for group in groups.into_iter().filter_map(|name| name.parse::<GroupName>().ok()) {
+        let of_group: Vec<Summary> = steps.iter().filter_map(|step| step.of_group(group)).collect();
+        rows.extend(rows_of((at, cell, Some(group)), &of_group.iter().collect::<Vec<&Summary>>()));
+    }
+    rows
+}
+
+fn rows_of<'s>(
+    (at, cell, group): (usize, Cell, Option<GroupName>),
+    steps: &[&'s Summary],
+) -> Vec<NamedRow> {
+    let is_open = steps.iter().any(|step| step.plan.rate.is_some());
     let names = steps.iter().flat_map(|step| step.transactions.iter().map(|of| of.name.as_str()));
     let names: BTreeSet<&str> = names.collect();
     let median = |values: Vec<f64>| stats::median(&values);
@@ -102,8 +126,10 @@ fn rows_of<'s>(at: usize, cell: Cell, steps: &[&'s Summary]) -> Vec<NamedRow<'s>
         NamedRow {
             at,
             cell,
+            group,
+            is_open,
             runs: steps.len(),
-            name: Some(name),
+            name: Some(name.to_owned()),
             ops: add_up(there.iter().map(|of| of.ops)),
             per_s: median(per_s).unwrap_or(0.0),
             times_ms,
@@ -122,6 +148,8 @@ fn rows_of<'s>(at: usize, cell: Cell, steps: &[&'s Summary]) -> Vec<NamedRow<'s>
         rows.push(NamedRow {
             at,
             cell,
+            group,
+            is_open,
             runs: steps.len(),
             name: None,
             ops,
@@ -136,4 +164,25 @@ fn rows_of<'s>(at: usize, cell: Cell, steps: &[&'s Summary]) -> Vec<NamedRow<'s>
 
 fn add_up(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::Group;
+
+    #[test]
+    fn group_beside_has_rows_when_its_script_names_transactions() {
+        let mut step = Summary::sound();
+        let order = Transaction { name: "order".to_owned(), ops: 100, ..Transaction::default() };
+        let mut group = Group { name: "writer".to_owned(), rate: Some(10.0), ..Group::default() };
+        (group.measured_s, group.totals.ops, group.transactions) = (10.0, 150, vec![order]);
+        step.groups = vec![group];
+        let found = rows_of_cell(0, step.cell(), &[&step]);
+        let rows: Vec<(Option<&str>, u64)> =
+            found.iter().map(|row| (row.name.as_deref(), row.ops)).collect();
+        assert_eq!(rows, [(Some("order"), 100), (None, 50)]);
+        let is_writer = |row: &NamedRow| row.group.is_some_and(|group| group.as_str() == "writer");
+        assert!(found.iter().all(|row| is_writer(row) && row.is_open));
+    }
 }

@@ -64,6 +64,18 @@ pub(crate) fn number(value: f64, decimals: usize) -> String {
     }
 }
 
+/// Below this two digits take too much room behind a point.
+const PLAIN_MIN: f64 = 0.00095;
+
+/// Returns a number of which two digits are seen, also if it is small: `0.0040`, `2.0e-5`.
+pub(crate) fn small_number(value: f64, decimals: usize) -> String {
+    match value.abs() {
+        size if size > 0.0 && size < PLAIN_MIN => format!("{value:.1e}"),
+        size if size > 0.0 && size < 0.01 => number(value, decimals.max(4)),
+        _ => number(value, decimals),
+    }
+}
+
 /// Counts the limits that the smallest of some values, but for zeros, stays below.
 fn below(values: impl IntoIterator<Item = f64>, limits: &[f64]) -> usize {
     let values = values.into_iter().map(f64::abs);
@@ -72,8 +84,9 @@ fn below(values: impl IntoIterator<Item = f64>, limits: &[f64]) -> usize {
 }
 
 /// Three significant digits of the smallest: one number for a table, so that its points stand below each other.
+/// Three decimals at most, but where it would look like 0.
 pub(crate) fn decimals(values: impl IntoIterator<Item = f64>) -> usize {
-    below(values, &[100.0, 10.0, 1.0])
+    below(values, &[100.0, 10.0, 1.0, 5e-4, 5e-4, 5e-5])
 }
 
 /// Digits after the point for ratios: two, as `0.87`, and more where two would hide one.
@@ -96,6 +109,9 @@ mod tests {
         assert_eq!(decimals([1234.5, 42.0, 0.0]), 1);
         assert_eq!(decimals([7.25]), 2);
         assert_eq!(decimals([0.02]), 3);
+        assert_eq!(decimals([0.0005]), 3);
+        assert_eq!(decimals([0.1, 0.000_31]), 5);
+        assert_eq!(decimals([0.000_02]), 6);
         assert_eq!(decimals([]), 0);
     }
 
@@ -104,6 +120,21 @@ mod tests {
         assert_eq!(ratio_decimals([1.0, 0.87]), 2);
         assert_eq!(ratio_decimals([1.0, 0.087]), 3);
         assert_eq!(ratio_decimals([0.001]), 4);
+    }
+
+    #[test]
+    fn two_digits_of_a_number_are_seen_when_it_is_small() {
+        for (value, decimals, shown) in [
+            (0.87, 2, "0.87"),
+            (0.05, 2, "0.05"),
+            (0.004, 2, "0.0040"),
+            (0.0014, 3, "0.0014"),
+            (0.000_2, 3, "2.0e-4"),
+            (-0.000_2, 3, "-2.0e-4"),
+            (0.0, 3, "0.000"),
+        ] {
+            assert_eq!(small_number(value, decimals), shown);
+        }
     }
 
     #[test]

@@ -42,9 +42,9 @@ impl<'s> Row<'s> {
         Row { table, column, ratios }
     }
 
-    /// Returns the line of a label that has a number here.
+    /// Returns the line of a label that was measured here, also where it has no number.
     fn find(&self, label: &str) -> Option<usize> {
-        self.table.lines.iter().position(|line| line.label == label && line.cell().is_some())
+        self.table.lines.iter().position(|line| line.label == label)
     }
 
     fn is_marked(&self, label: &str) -> Option<bool> {
@@ -64,7 +64,7 @@ impl<'s> Row<'s> {
         let ratio = self.ratios[at]?;
         let whole = ratio == 0.0 || self.table.lines[at].label == base;
         let decimals = ratio_decimals(self.ratios.iter().copied().flatten());
-        Some(value::number(ratio, if whole { 0 } else { decimals }))
+        Some(value::small_number(ratio, if whole { 0 } else { decimals }))
     }
 
     /// Returns why a number has no ratio, if one lacks.
@@ -147,7 +147,7 @@ struct LabelColumn<'l> {
     mixed: bool,
 }
 
-/// Returns the columns of the labels with numbers, and what their heads stand for where labels are long.
+/// Returns the columns of the labels that were measured, and what their heads stand for where labels are long.
 fn label_columns<'l>(rows: &[Row], labels: &[&'l str]) -> (Vec<LabelColumn<'l>>, Vec<String>) {
     let column = |of: &&'l str| {
         let marks: Vec<bool> = rows.iter().filter_map(|row| row.is_marked(of)).collect();

@@ -45,8 +45,12 @@ pub(super) fn table(label: Option<&str>, plan: &Plan, current: &Step, done: &[Su
 
 fn median_texts(steps: &[&Summary]) -> [String; 4] {
     let median = |value: fn(&Summary) -> Option<f64>, text: fn(f64) -> String| {
-        let values: Vec<f64> = steps.iter().filter_map(|step| value(step)).collect();
-        stats::median(&values).map_or_else(|| "·".to_owned(), text)
+        if steps.is_empty() {
+            return "·".to_owned();
+        }
+        // Without the shortest repeats it would be the number of the fast ones.
+        let values: Option<Vec<f64>> = steps.iter().map(|step| value(step)).collect();
+        values.and_then(|values| stats::median(&values)).map_or_else(|| "-".to_owned(), text)
     };
     let ms = |us: f64| millis(us).trim_end_matches(" ms").to_owned();
     [
@@ -68,6 +72,15 @@ mod tests {
         let mut done: Summary = serde_json::from_str(text).expect("a summary");
         (done.plan.clients, done.plan.rate) = (4, rate);
         Summary { label: label.to_owned(), outcome: Outcome::Completed, ..done }
+    }
+
+    #[test]
+    fn percentile_is_a_dash_when_a_repeat_has_too_few_ops() {
+        let [full, mut short] = [measured("8.4", None), measured("8.4", None)];
+        short.latency.service.count = 900;
+        let p99 = |steps: &[&Summary]| median_texts(steps)[2].clone();
+        assert_ne!(p99(&[&full]), "-");
+        assert_eq!([p99(&[]), p99(&[&full, &short])], ["·", "-"].map(str::to_owned));
     }
 
     #[test]

@@ -380,7 +380,7 @@ fn print_table(summaries: &[Summary], out: &Path, quiet: bool) -> Result<()> {
     if done.is_empty() {
         return Ok(());
     }
-    let source = line(&out.display().to_string());
+    let source = report::quoted(&line(&out.display().to_string()));
     let options = report::Options { terminal: terminal(), source, ..report::Options::default() };
     let table = report::render(&done, &options)?;
     print_data(&(table + &latency_for_person(&done, quiet)?))?;
@@ -660,11 +660,13 @@ const WRONG: [(Kind, &str, &str); 4] = [
 ];
 
 fn conclude(checked: &[Checked]) -> Result<()> {
+    let is_undecided = |one: &Checked| matches!(one.verdict, Verdict::Undecided(_));
+    let is_unseen = |one: &Checked| one.history.unseen && is_undecided(one);
     let mut counts = [0; WRONG.len()];
     checked.iter().filter_map(|one| describe_check(one).1).for_each(|wrong| counts[wrong] += 1);
     let found = || counts.iter().zip(WRONG).filter(|(n, _)| **n > 0);
     let Some((_, (kind, _, mut hint))) = found().next() else { return Ok(()) };
-    if kind == Kind::Undecided && checked.iter().any(|one| one.history.unseen) {
+    if kind == Kind::Undecided && checked.iter().any(is_unseen) {
         hint = "name the directories of all runs since prepare, those that --out named";
     }
     let faults: Vec<String> = found().map(|(n, (_, what, _))| format!("{n} {what}")).collect();

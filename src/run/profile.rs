@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+
 use super::forecast::{Forecast, PlannedStep};
 use super::in_profile::InProfile;
 use super::openmetrics::Exporter;
@@ -34,6 +36,7 @@ use crate::mysql::{ConnectionArgs, Env, resolve};
 use crate::plan::experiment::{
     self, Cell, CellGroup, Experiment, Overrides, RunSpec, What, is_current,
 };
+use crate::plan::knobs::{LoadSource, LoadSpec};
 use crate::plan::profile::shipped::Shipped;
 use crate::plan::profile::{self, Given, Profile};
 use crate::plan::value::{Names, REPEATS_MAX};
@@ -100,6 +103,10 @@ pub(crate) fn run(
     }
     let progress = &mut invocation.progress;
     let mut earlier = Earlier::collect(loaded, &experiment, overrides.force, progress)?;
+    for path in find_newer_dumps(&experiment, &earlier) {
+        let path = line(&path.display().to_string());
+        progress.warn(&format!("{path} is newer than its load: another --out loads it again"));
+    }
     check_same_way(connection.as_ref(), &earlier)?;
     let known_seed = earlier.run.as_ref().and_then(|run| run.seed);
     if let (Some(known), None) = (known_seed, seed) {
@@ -118,7 +125,7 @@ pub(crate) fn run(
             .progress
             .note(&format!("{} of {total} steps are measured already", total - left));
     }
-    let (mut errors, mut saved) = (Vec::new(), 0);
+    let (mut errors, mut saved, mut unsaved) = (Vec::new(), 0, 0);
     if left > 0 {
         let store = begun.map_or_else(|| invocation.begin(), Ok)?;
         // A complete directory is only read, unless hosts were started: another run may hold it.
@@ -127,7 +134,7 @@ pub(crate) fn run(
         match Legs::new(&experiment, &mut invocation, store, (&todo, &earlier), ranks) {
             Ok(mut legs) => {
                 errors = legs.run(&todo, &mut earlier);
-                saved = legs.saved;
+                (saved, unsaved) = (legs.saved, legs.unsaved);
             }
             Err(error) => errors.push(error),
         }
@@ -138,7 +145,7 @@ pub(crate) fn run(
     let done: Vec<&Summary> = earlier.done.values().collect();
     let printed = print(tables, &done, &invocation.out, progress.is_quiet());
     let judged = judge_parts(&experiment, &earlier, &mut progress);
-    tell_end(saved, &experiment, &earlier, out, &mut progress);
+    tell_end((saved, unsaved), &experiment, &earlier, out, &mut progress);
     if let Some(exporter) = &invocation.exporter {
         exporter.wait_for_last_scrape(stop, &mut progress);
     }
@@ -185,14 +192,15 @@ fn judge_parts(experiment: &Experiment, earlier: &Earlier, progress: &mut Progre
 }
 
 fn tell_end(
-    saved: usize,
+    (saved, unsaved): (usize, usize),
     experiment: &Experiment,
     earlier: &Earlier,
     out: &Path,
     progress: &mut Progress,
 ) {
     let is_done = |cell: &&Cell| earlier.done.contains_key(&cell.key);
-    let (done, of) = (experiment.cells.iter().filter(is_done).count(), experiment.cells.len());
+    let done = experiment.cells.iter().filter(is_done).count().saturating_sub(unsaved);
+    let of = experiment.cells.len();
     if saved > 0 && done < of {
         progress.note(&format!("{done} of {of} steps saved; the same command continues."));
     } else {
@@ -272,6 +280,21 @@ pub(super) fn check_same_way(connection: Option<&ConnectionArgs>, found: &Earlie
         }
     }
     Ok(())
+}
+
+/// Finds dumps that were changed after their load: the keys of cells have their paths alone.
+fn find_newer_dumps<'e>(experiment: &'e Experiment, earlier: &Earlier) -> BTreeSet<&'e Path> {
+    let newer = experiment.cells.iter().filter_map(|cell| {
+        let What::Load(LoadSpec { source: LoadSource::Dump { path }, .. }) =
+            &experiment.parts[cell.part].what
+        else {
+            return None;
+        };
+        let loaded = earlier.done.get(&cell.key)?.started_at.parse::<Timestamp>().ok()?;
+        let changed = Timestamp::try_from(path.metadata().ok()?.modified().ok()?).ok()?;
+        (changed > loaded).then_some(path.as_path())
+    });
+    newer.collect()
 }
 
 #[derive(Default)]
@@ -373,6 +396,7 @@ pub(super) struct Legs<'a> {
     exporter: Option<Arc<Exporter>>,
     others_max: Option<f64>,
     pub(super) saved: usize,
+    unsaved: usize,
 }
 
 impl<'a> Legs<'a> {
@@ -388,7 +412,9 @@ impl<'a> Legs<'a> {
         check_ranks(ranks.as_ref(), &scripts)?;
         let calibration = calibration::find(invocation)?;
         let Invocation { progress, stop, exporter, others_max, .. } = invocation;
-        let servers = Servers::new(experiment, stop, progress)?;
+        let mut servers = Servers::new(experiment, stop, progress)?;
+        let earlier_steps: Vec<&Summary> = earlier.done.values().chain(&earlier.fell).collect();
+        servers.recall_writers(&earlier_steps);
         let (taken, fell) = (None, earlier.fell.len());
         let (run_id, offset) = match &earlier.run {
             Some(run) => (run.id.clone(), run.last_step),
@@ -411,6 +437,7 @@ impl<'a> Legs<'a> {
             exporter: exporter.clone(),
             others_max: *others_max,
             saved: 0,
+            unsaved: 0,
         })
     }
 
@@ -563,6 +590,7 @@ impl<'a> Legs<'a> {
         let next = |_: &[Summary]| Ok(steps.next());
         let ended = runtime()?.block_on(run_steps(&mut measuring, &server.link, next));
         self.saved += measuring.saved;
+        self.unsaved += measuring.unsaved;
         self.forecast = measuring.forecast;
         measuring.summaries.into_iter().for_each(|step| earlier.take(step));
         ended.map_err(name_refill)
@@ -750,6 +778,28 @@ mod tests {
         assert_eq!(seed(&[&load, &first]), Some(7));
         assert_eq!(seed(&[&second, &load, &first]), Some(8));
         assert_eq!(seed(&[&load]), None, "the caller has one");
+    }
+
+    #[test]
+    fn dump_that_was_changed_after_its_load_is_newer_and_standard_input_is_not() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dump = dir.path().join("x.sql");
+        std::fs::write(&dump, "").expect("written");
+        let newer = |dump: &Path, started_at: &str| {
+            let text = format!(
+                "name = 'x'\n[[server]]\nsandbox = {{}}\n[[run]]\nload = {{ dump = '{}' }}\n",
+                dump.display()
+            );
+            let profile = Profile::parse(&text, "p").expect("sound");
+            let experiment =
+                experiment::build(&profile, &Overrides::default()).expect("an experiment");
+            let step = Summary { started_at: started_at.to_owned(), ..Summary::default() };
+            let done = HashMap::from([(experiment.cells[0].key.clone(), step)]);
+            find_newer_dumps(&experiment, &Earlier { done, ..Earlier::default() }).len()
+        };
+        assert_eq!(newer(&dump, "2001-01-01T00:00:00Z"), 1);
+        assert_eq!(newer(&dump, "2999-01-01T00:00:00Z"), 0);
+        assert_eq!(newer(Path::new("-"), "2001-01-01T00:00:00Z"), 0);
     }
 
     #[test]

@@ -319,6 +319,10 @@ impl RecheckRun<'_> {
         }
         let baseline = self.experiment.profile.report.baseline.as_ref();
         let base = base.as_ref().or(baseline).unwrap_or(labels[0]);
+        if new.as_ref() == Some(base) {
+            return Err(Error::usage(format!("'{base}' is compared with itself"))
+                .hint("--baseline and --new name two labels"));
+        }
         let cells_of = |label: &String| -> BTreeSet<(&str, terms::Cell)> {
             let steps = steps.iter().filter(|step| step.label == *label);
             steps.map(|step| (step.workload.name.as_str(), step.cell())).collect()

@@ -19,14 +19,14 @@ use crate::mysql::{
     ConnectOptions, ConnectionArgs, Env, Numbers, ServerLink, Session, is_nobody_listening, number,
     numeric, pairs, reach, resolve,
 };
-use crate::plan::experiment::{Dataset, Experiment, ServerSetup, What};
+use crate::plan::experiment::{Dataset, Experiment, RunSpec, ServerSetup, What};
 use crate::plan::knobs::{LoadSource, LoadSpec};
 use crate::plan::profile::{self, Data, Profile};
 use crate::plan::{limits, units};
 use crate::progress::Progress;
 use crate::sandbox::{self, DataDir, PassingDir, Sandbox, Spec};
 use crate::stop::{Stop, unless_stopped};
-use crate::summary::{Claim, claim};
+use crate::summary::{Claim, Summary, claim};
 use crate::workload::Schema;
 use crate::{commands, load};
 
@@ -70,6 +70,7 @@ impl<'a> Servers<'a> {
     pub(super) fn new(of: &'a Experiment, stop: &'a Stop, progress: &mut Progress) -> Result<Self> {
         for cell in &of.cells {
             let what = &of.parts[cell.part].what;
+            check_commands(&of.subjects[cell.subject], &of.parts[cell.part])?;
             if let What::Load(LoadSpec { source: LoadSource::Dump { path }, .. }) = what {
                 let refused = |path: &Path| {
                     let path = path.display().to_string();
@@ -97,6 +98,21 @@ impl<'a> Servers<'a> {
             targets.extend(found.map(|target| (at, target)));
         }
         Ok(Servers { experiment: of, stop, passing: None, targets, written_by: HashMap::new() })
+    }
+
+    /// Notes the steps of earlier invocations that wrote to servers that are there: nothing restored their data.
+    pub(super) fn recall_writers(&mut self, earlier: &[&Summary]) {
+        let Experiment { subjects, parts, .. } = self.experiment;
+        for (at, ServerSetup { label, .. }) in subjects.iter().enumerate() {
+            let has_run = |title: &str| {
+                earlier.iter().any(|step| step.label == *label && step.workload.name == title)
+            };
+            let wrote = parts.iter().filter(|part| part.writes() && has_run(&part.title));
+            let titles: Vec<String> = wrote.map(|part| part.title.clone()).collect();
+            if !titles.is_empty() {
+                self.written_by.insert(at, titles);
+            }
+        }
     }
 
     pub(super) fn take(
@@ -344,6 +360,17 @@ impl<'a> AcquiredServer<'a> {
     }
 }
 
+/// Refuses commands beside a sweep that name a process that nobody knows.
+fn check_commands(subject: &ServerSetup, part: &RunSpec) -> Result<()> {
+    let mut words = part.commands.iter().flat_map(|command| &command.run);
+    let is_known = subject.server.sandbox.is_some() || part.plan().is_none();
+    if is_known || !words.any(|word| word.contains("{pid}")) {
+        return Ok(());
+    }
+    let text = "a command of the profile asks for {pid}, and the server's process is not known";
+    Err(Error::usage(format!("server {}: {text}", subject.label)).hint("it is known of sandboxes"))
+}
+
 fn fill(link: &ServerLink, tables: &Dataset, progress: &mut Progress) -> Result<u32> {
     Ok(runtime()?.block_on(load::prepare(link, tables, progress))?.filled)
 }
@@ -458,7 +485,9 @@ impl Controlled<'_> {
         let started = started.and_then(|()| self.wait(before.and_then(Result::ok).as_ref()));
         if started.is_err() && !end.is_empty() {
             // Half a start must not disturb the next label; the first error is reported.
-            let _ = commands::run("stop", end, within, &Stop::default());
+            if let Err(error) = commands::run("stop", end, within, &Stop::default()) {
+                self.progress.warn(&format!("{error}: what `start` began may still run"));
+            }
         }
         started
     }
@@ -675,6 +704,11 @@ mod tests {
         assert!(taken.history.has_other(&known) && !has(&taken.prepared, &known));
     }
 
+    fn make_servers<'a>(experiment: &'a Experiment, stop: &'a Stop) -> Servers<'a> {
+        let targets = HashMap::from([(0, ConnectOptions::canned(1))]);
+        Servers { experiment, stop, passing: None, targets, written_by: HashMap::new() }
+    }
+
     #[test]
     fn writers_stay_known_when_a_server_is_taken_again_that_nothing_restores() {
         let text = "name = 'x'\n[[server]]\nhost = 'h'\n\
@@ -682,19 +716,55 @@ mod tests {
         let profile = Profile::parse(text, "p").expect("sound");
         let experiment = experiment::build(&profile, &Overrides::default()).expect("sound");
         let (stop, mut progress) = (Stop::default(), Progress::new(true, None));
-        let mut servers = Servers {
-            experiment: &experiment,
-            stop: &stop,
-            passing: None,
-            targets: HashMap::from([(0, ConnectOptions::canned(1))]),
-            written_by: HashMap::new(),
-        };
+        let mut servers = make_servers(&experiment, &stop);
         let mut taken = servers.take(0, (None, None), &mut progress).expect("nobody asks it");
         assert_eq!(taken.history.written_by(), None);
         taken.add_writer("insert", None).expect("nothing is kept");
         servers.give_back(taken, &mut progress).expect("it goes on");
         let again = servers.take(0, (None, None), &mut progress).expect("nobody asks it");
         assert_eq!(again.history.written_by(), Some(&["insert".to_owned()][..]));
+    }
+
+    #[test]
+    fn writers_of_an_earlier_invocation_are_known_when_nothing_restored_the_data() {
+        let text = "name = 'x'\n[[server]]\nlabel = 'a'\nhost = 'h'\n[[server]]\nlabel = 'b'\nbase = 'a'\n\
+                    [[run]]\nworkload = ['point-select', 'update-index', 'insert']\nclients = 1\n";
+        let profile = Profile::parse(text, "p").expect("sound");
+        let experiment = experiment::build(&profile, &Overrides::default()).expect("sound");
+        let stop = Stop::default();
+        let mut servers = make_servers(&experiment, &stop);
+        let step = |workload: &str| {
+            let mut step = Summary { label: "a".to_owned(), ..Summary::default() };
+            workload.clone_into(&mut step.workload.name);
+            step
+        };
+        let (read, wrote) = (step("point-select"), step("update-index"));
+        servers.recall_writers(&[&read]);
+        assert!(servers.written_by.is_empty());
+        servers.recall_writers(&[&read, &wrote]);
+        assert_eq!(servers.written_by, HashMap::from([(0, vec!["update-index".to_owned()])]));
+    }
+
+    #[test]
+    fn command_that_asks_for_an_unknown_process_is_refused_where_it_would_run() {
+        let refused = |server: &str, run: &str| {
+            let text = format!(
+                "name = 'x'\n[[server]]\n{server}\n[[run]]\n{run}\n[[run]]\nworkload = 'insert'\n\
+                 [[command]]\nat = 0\nrun = ['perf', '{{pid}}']\n"
+            );
+            let profile = Profile::parse(&text, "p").expect("sound");
+            let only = vec!["workload=r".parse().expect("a condition")];
+            let overrides = Overrides { only, ..Overrides::default() };
+            let experiment = experiment::build(&profile, &overrides).expect("sound");
+            let cell = &experiment.cells[0];
+            check_commands(&experiment.subjects[cell.subject], &experiment.parts[cell.part])
+                .is_err()
+        };
+        let (sweep, load) =
+            ("name = 'r'\nworkload = 'update-index'", "name = 'r'\nload = { rows = 1 }");
+        assert!(refused("host = 'h'", sweep));
+        assert!(!refused("host = 'h'", load), "no command runs beside a load");
+        assert!(!refused("sandbox = {}", sweep));
     }
 
     #[test]

@@ -85,6 +85,8 @@ pub struct Steps<'a> {
     /// True if the caller restores what the first step wrote before its next try.
     pub(crate) restores: bool,
     pub(crate) saved: usize,
+    /// Steps that completed, and whose summaries were not saved.
+    pub(crate) unsaved: usize,
     pub summaries: Vec<Summary>,
 }
 
@@ -111,6 +113,7 @@ impl<'a> Steps<'a> {
             others_max: None,
             restores: false,
             saved: 0,
+            unsaved: 0,
             summaries: Vec::new(),
         })
     }
@@ -263,6 +266,7 @@ impl<'a> Steps<'a> {
         let is_measured_again = outcome == Outcome::MeasuredAgain;
         let kept = keep(self.store, &summary, self.progress);
         self.saved += usize::from(kept.is_ok() && !is_measured_again);
+        self.unsaved += usize::from(kept.is_err() && outcome == Outcome::Completed);
         self.forecast.learn(step.place, began.elapsed());
         self.progress.note(&(describe_job(&summary) + &self.describe_level(&summary)?));
         for warning in &summary.warnings {

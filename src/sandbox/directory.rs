@@ -74,12 +74,16 @@ fn find_base(named: PathBuf) -> Result<PathBuf> {
     check_base(&base).map(|()| base)
 }
 
-/// Refuses a directory that a server would read as two: its option tmpdir is a list.
+/// Refuses a directory that no option can name, and one that a server would read as two: its option tmpdir is a list.
 fn check_base(base: &Path) -> Result<()> {
-    if !base.as_os_str().as_encoded_bytes().contains(&b':') {
+    let Some(text) = base.to_str() else {
+        let text = format!("TMPDIR={}: the path is no UTF-8", base.display());
+        return Err(Error::usage(text).hint("name another directory"));
+    };
+    if !text.contains(':') {
         return Ok(());
     }
-    let text = format!("TMPDIR={}: a server reads : as the end of a directory", base.display());
+    let text = format!("TMPDIR={text}: a server reads : as the end of a directory");
     Err(Error::usage(text).hint("name a directory without : in its path"))
 }
 
@@ -91,6 +95,9 @@ fn random_name(prefix: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
     use crate::error::Kind;
 
@@ -122,5 +129,11 @@ mod tests {
     fn temporary_directory_is_refused_when_a_server_would_read_two() {
         assert!(check_base(Path::new("/a/b")).is_ok());
         assert_eq!(check_base(Path::new("/a:b")).expect_err("a list").kind(), Kind::Usage);
+    }
+
+    #[test]
+    fn temporary_directory_is_refused_when_no_option_can_name_it() {
+        let base = Path::new(OsStr::from_bytes(b"/a\xff"));
+        assert_eq!(check_base(base).expect_err("no UTF-8").kind(), Kind::Usage);
     }
 }

@@ -310,8 +310,10 @@ impl OptionValues {
 
     /// Parses the number at the start of a value; 0 without one, and for words such as inf.
     pub(super) fn number(&self, name: &str) -> f64 {
+        let text = self.text(name).trim_start();
         let ends = |c: char| !c.is_ascii_digit() && !"+-.eE".contains(c);
-        leading_number(self.text(name).trim_start().split(ends).next().unwrap_or_default())
+        let decimal = || leading_number(text.split(ends).next().unwrap_or_default());
+        hexadecimal(text).unwrap_or_else(decimal)
     }
 
     /// Returns a number of loops, at least 0.
@@ -329,7 +331,15 @@ pub(super) fn int(text: &str) -> Option<i32> {
 pub(super) fn leading_number(text: &str) -> f64 {
     let text = text.trim_start();
     let parse = |end: usize| text.get(..end)?.parse::<f64>().ok();
-    (1..=text.len()).rev().find_map(parse).unwrap_or(0.0)
+    let decimal = || (1..=text.len()).rev().find_map(parse).unwrap_or(0.0);
+    hexadecimal(text).unwrap_or_else(decimal)
+}
+
+/// Parses a whole number such as 0x10, at the start of a text.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    let length = digits.bytes().take_while(u8::is_ascii_hexdigit).count();
+    Some(u64::from_str_radix(&digits[..length], 16).ok()? as f64)
 }
 
 pub(super) fn list_options(wanted: impl Fn(&Entry) -> bool) -> String {
@@ -362,6 +372,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn number_is_read_as_strtod_does_when_it_is_hexadecimal() {
+        for (text, number) in [("0x10", 16.0), (" 0X1f rows", 31.0), ("0x", 0.0), ("010", 10.0)] {
+            assert!((leading_number(text) - number).abs() < 1e-9, "{text}");
+        }
+    }
 
     #[test]
     fn an_option_is_in_the_table_once() {

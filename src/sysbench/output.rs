@@ -105,12 +105,13 @@ impl Log {
     pub(crate) fn histogram(&mut self, times: &Times) {
         let mut buckets = buckets(times);
         buckets.retain(|(_, count)| *count > 0);
-        let Some(largest) = buckets.iter().map(|(_, count)| *count).max() else { return };
         self.notice("Latency histogram (values are in milliseconds)");
-        self.script_line("       value  ------------- distribution ------------- count");
-        for (ms, count) in buckets {
-            let bar = "*".repeat((40.0 * count as f64 / largest as f64).round() as usize);
-            self.script_line(&format!("{ms:12.3} |{bar:<40} {count}"));
+        if let Some(largest) = buckets.iter().map(|(_, count)| *count).max() {
+            self.script_line("       value  ------------- distribution ------------- count");
+            for (ms, count) in buckets {
+                let bar = "*".repeat((40.0 * count as f64 / largest as f64).round() as usize);
+                self.script_line(&format!("{ms:12.3} |{bar:<40} {count}"));
+            }
         }
         self.notice(" ");
     }
@@ -546,9 +547,13 @@ Threads started!
        1.996 |**********                               1
 ";
         let title = "Latency histogram (values are in milliseconds)\n";
-        for (verbosity, expected) in [(3, format!("{title}{rows} \n")), (0, rows.to_owned())] {
+        for (verbosity, times, expected) in [
+            (3, &some, format!("{title}{rows} \n")),
+            (0, &some, rows.to_owned()),
+            (3, &times(&[]), format!("{title} \n")),
+        ] {
             let kept = Kept::default();
-            kept.log(verbosity).histogram(&some);
+            kept.log(verbosity).histogram(times);
             assert_eq!(kept.text(), expected);
         }
     }

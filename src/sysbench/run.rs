@@ -205,7 +205,7 @@ impl Report<'_> {
     }
 
     fn write_due(&self, seen: &mut RunCounts, at_s: u64, queue: QueueLength) {
-        let Settings { output, rate, time, ref values, .. } = *self.settings;
+        let Settings { output, rate, ref values, .. } = *self.settings;
         let every = values.int("report-interval") as u64;
         if every > 0 && at_s.is_multiple_of(every) {
             let line = seen.line.take();
@@ -221,9 +221,7 @@ impl Report<'_> {
                 log.stamped(output, at_s, &line);
             }
         }
-        // The report replaces the last one.
-        let over = !time.is_zero() && at_s >= time.as_secs();
-        if !over && values.checkpoints().iter().any(|due| u64::from(*due) == at_s) {
+        if values.checkpoints().iter().any(|due| u64::from(*due) == at_s) {
             let part = seen.part.take();
             let is_own = self.hooks.is_some_and(|hooks| hooks.checkpoint(&part));
             let mut log = locked(self.log);

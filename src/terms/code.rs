@@ -159,8 +159,8 @@ codes! {
         "no operation{group} completed in the window of {length}: {became}" "measure longer (--time or --ops)";
     TooShort "too_short" Doubt Stored { length: Seconds, intervals: Count("interval"), series: Text, error: Share }
         "the error of {series} is {error}: {intervals} in {length}" "measure longer (--time or --ops)";
-    Scarce "scarce" Doubt OfStep { percentile: Text, found: Count(""), needed: Count("") }
-        "{percentile} is not shown: it takes {needed} operations, and there were {found}"
+    Scarce "scarce" Doubt OfStep { percentile: Text, found: Count(""), needed: Count("operation") }
+        "{percentile} is not shown: it takes {needed}, and there were {found}"
         "measure longer (--time or --ops)";
     Drift "drift" Doubt Stored { series: Text, direction: Text, by: Share }
         "{series} {direction} by {by} from the window's first part to its last"
@@ -246,7 +246,7 @@ codes! {
         "{count} had other rows or contents than the workload expects: {first}"
         "look whether the tables were changed";
     Unmatched "unmatched" Doubt Stored { count: Count("statement"), part: Share }
-        "{count} ({part} of all) were to change a row that is not there, which costs less"
+        "{count} ({part} of all) found no row to change, which costs less"
         "use more --rows, or a shorter run";
     ServerReplaced "server_replaced" Failed Stored { when: Text, changes: Text }
         "another server answered {when}: {changes}" "give each server a --label";

@@ -309,6 +309,22 @@ mod tests {
     }
 
     #[test]
+    fn sentences_fit_one_thing() {
+        for (found, sentence) in [
+            (
+                finding!(Scarce, "mean", 0_u64, 1.0),
+                "mean is not shown: it takes 1 operation, and there were 0",
+            ),
+            (
+                finding!(Unmatched, 1_u64, 0.02),
+                "1 statement (2.0 % of all) found no row to change, which costs less",
+            ),
+        ] {
+            assert_eq!(found.to_string(), sentence);
+        }
+    }
+
+    #[test]
     fn every_gap_of_a_sentence_is_a_field_and_every_field_has_a_gap() {
         for code in Code::ALL {
             let gaps = code.sentence().split('{').skip(1).map(|text| text.split_once('}'));

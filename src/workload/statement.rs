@@ -362,7 +362,7 @@ pub(crate) enum Param {
     K,
     /// A number above all ids, which no other client takes: `"serial"`.
     Serial,
-    /// A number of 1 to 2147483647 that no other client takes, and no other operation of the step: `"unique"`.
+    /// A number of 1 to 2147483647 that no other client or operation of the step takes in its table: `"unique"`.
     Unique,
     /// The value of another parameter of this statement: `{ same_as = 1 }`.
     SameAs(usize),

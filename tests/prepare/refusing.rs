@@ -42,6 +42,8 @@ fn without_local_infile_it_inserts_and_says_how_to_be_faster() {
     assert_eq!(error.kind(), Kind::Server);
     assert!(error.render().contains("SET GLOBAL local_infile = 1"), "{}", error.render());
 
+    assert_eq!(db.tables(), [""; 0], "nothing was made");
+
     // One line an interval in a pipe; nothing on standard output.
     let args = ["prepare", "--tables", "2", "--rows", "12k", "--progress", "100ms"];
     let output = loadgen(&db, &args).output().unwrap();

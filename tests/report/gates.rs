@@ -177,7 +177,7 @@ fn a_gate_of_errors_is_undecided_when_no_op_was_issued() {
     idle.totals.errors = vec![error(3)];
     assert_eq!(holds(&no_errors(), &idle).expect("sound").0, Some(false));
     idle.measured_s = 0.0;
-    assert_eq!(holds(&no_errors(), &idle).expect("sound"), (None, None));
+    assert_eq!(holds(&no_errors(), &idle).expect("sound"), (None, None, false));
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn an_arrival_counts_as_failed_when_it_was_never_issued() {
     paced.latency.response = Some(response);
     (paced.latency.in_doubt, paced.latency.abandoned) = (Some(0), Some(0));
     let held = |metric: &str| holds(&below(metric, 1e9), &paced).expect("a sound histogram");
-    assert_eq!(held("p95"), (Some(false), Some(f64::INFINITY)));
+    assert_eq!(held("p95"), (Some(false), Some(f64::INFINITY), false));
     assert_eq!(held("p90").0, Some(true));
     let share = loadgen::report::failed_share(&[&paced]).expect("ops");
     assert!((share - 0.1).abs() < 1e-9, "{share}");
@@ -336,10 +336,10 @@ fn a_failed_op_is_slower_than_any_service_level() {
     };
     assert_eq!(holds(0, below("p99", 992.0)).0, Some(true));
     // Of 1,008 the 998th.
-    let (held, number) = holds(8, below("p99", 992.0));
+    let (held, number, _) = holds(8, below("p99", 992.0));
     assert!(held == Some(false) && number.is_some_and(|us| (us - 998.0).abs() < 1.0), "{number:?}");
     assert_eq!(holds(8, below("p99", 1001.0)).0, Some(true));
-    assert_eq!(holds(11, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));
+    assert_eq!(holds(11, below("p99", 1e9)), (Some(false), Some(f64::INFINITY), false));
     assert_eq!(holds(11, below("p95", 1e9)).0, Some(true));
     assert_eq!(holds(1, below("max", 1e9)).0, Some(false));
     assert_eq!(holds(1, below("p99.9", 1e9)).0, None, "too few to tell");
@@ -352,8 +352,8 @@ fn a_failed_op_is_slower_than_any_service_level() {
         (step.latency.in_doubt, step.latency.abandoned) = (Some(in_doubt), Some(abandoned));
         report::holds(&gate, &step).expect("a sound histogram")
     };
-    assert_eq!(lost(11, 0, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));
-    assert_eq!(lost(0, 11, below("p99", 1e9)), (Some(false), Some(f64::INFINITY)));
+    assert_eq!(lost(11, 0, below("p99", 1e9)), (Some(false), Some(f64::INFINITY), false));
+    assert_eq!(lost(0, 11, below("p99", 1e9)), (Some(false), Some(f64::INFINITY), false));
     assert_eq!(lost(0, 10, below("p99", 1e9)).0, Some(true));
     // The drain gives up after 10 s, and other answers took up to 20 s.
     let mut slow = step(0, "a", 8, 1000.0);
@@ -361,7 +361,8 @@ fn a_failed_op_is_slower_than_any_service_level() {
     service.histogram = histogram(&(1..=1000).map(|n| n * 20_000_000).collect::<Vec<_>>());
     (service.count, service.max_us, service.p99_us) = (1000, Some(20e6), Some(19.8e6));
     (slow.latency.in_doubt, slow.latency.abandoned) = (Some(0), Some(5));
-    let (held, number) = report::holds(&below("p99", 19.85e6), &slow).expect("a sound histogram");
+    let (held, number, _) =
+        report::holds(&below("p99", 19.85e6), &slow).expect("a sound histogram");
     assert!(held == Some(false) && number.is_some_and(|us| us > 19.85e6), "{number:?}");
     let gates = judged(&[step(0, "a", 8, 1000.0)], &[below("p99", 1e9)], &Options::default());
     assert_eq!(gates.held.len(), 1, "a gate is about the answers, and has `errors` for the rest");

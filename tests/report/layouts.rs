@@ -464,7 +464,7 @@ fn costs_of_an_op_are_absolute_and_relative_to_the_first() {
             "- 10.0 - - - - - 100 unknown",
             "--- relative to first result",
             "1.36 1.00 0.98 1.00 1.00 1.00 1.00 0.85 my9500",
-            "- 1.00 - - - - - 0.00 unknown",
+            "- 1.00 - - - - - 3.6e-4 unknown",
         ]
     );
     assert!(text.contains("\ncpu/o: "), "each column is explained: {text}");

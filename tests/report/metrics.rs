@@ -332,7 +332,7 @@ fn errors_relate_without_dividing_by_zero() {
         ["      0          e0", "      4 (0.00x)  e4", "1.84e19 (0.00x)  e18446744073709551615"]
     );
     let text = report(&steps, &related("e4", "errors"));
-    assert_eq!(grid(&text)[2].trim_start(), "0            e0", "a number without a ratio");
+    assert_eq!(grid(&text)[2].trim_start(), "0             e0", "a number without a ratio");
     let csv = super::Options { format: super::Format::Csv, ..related("e4", "errors") };
     assert!(!report(&steps, &csv).contains("inf"));
     assert!(

@@ -887,7 +887,7 @@ fn recheck_of_two_labels_leaves_a_third_alone() {
          [[run]]\nworkload = 'point-select'\nclients = 1\nops = 200\nrepeat = 2\n"
     ));
     place.run("").assert_code(0);
-    let listed = |words: &[&str]| {
+    let recheck = |words: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
             .args(["recheck", "results", "--profile", "p.toml", "--list"])
             // No two runs are this near.
@@ -896,12 +896,17 @@ fn recheck_of_two_labels_leaves_a_third_alone() {
             .current_dir(place.0.path())
             .output()
             .expect("the program runs");
-        let listed = Ended::of(&output);
+        Ended::of(&output)
+    };
+    let listed = |words: &[&str]| {
+        let listed = recheck(words);
         listed.assert_code(0);
         ["a", "b", "c"].map(|label| listed.stdout.contains(&format!("  {label}: 2 repeats")))
     };
     assert_eq!(listed(&[]), [true; 3]);
     assert_eq!(listed(&["--new", "b"]), [true, true, false]);
+    // The first label is the baseline.
+    recheck(&["--new", "a"]).assert_code(2);
 }
 
 /// Two labels of one server that runs all the time: only the order tells them apart.
@@ -1116,4 +1121,30 @@ fn verbs_of_summaries_read_results_when_no_path_is_given() {
     for Case { words, code } in &cases {
         loadgen(&place, words).assert_code(*code);
     }
+}
+
+#[test]
+fn steps_whose_summaries_were_not_saved_do_not_count_as_saved() {
+    let runs = "[[run]]\nworkload = 'point-select'\nclients = 1\nops = 20\n\
+                [[run]]\nworkload = 'update-index'\nclients = [1, 2]\nops = 20\n\
+                [[command]]\nat = 0\nworkload = 'update-index'\nclients = 1\n\
+                run = ['mv', 'results', 'away']\n";
+    let ended = Place::new(&two_labels("", runs)).run("--only label=plain");
+    ended.assert_code(1);
+    assert!(ended.stderr.contains("1 of 3 "), "{}", ended.stderr);
+}
+
+#[test]
+fn stop_that_fails_after_half_a_start_is_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = Place::new(&format!(
+        "name = 'x'\n[[server]]\nlabel = 'a'\nurl = 'mysql://root@localhost/x?socket={}'\n\
+         start = ['false']\nstop = ['sh', '-c', 'exit 7']\n\
+         [[run]]\nworkload = 'point-select'\nops = 50\n",
+        dir.path().join("s").display()
+    ));
+    let ended = place.run("");
+    ended.assert_code(3);
+    let told = ended.stderr.lines().filter(|line| line.starts_with("warning: stop "));
+    assert_eq!(told.count(), 1, "{}", ended.stderr);
 }

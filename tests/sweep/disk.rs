@@ -288,3 +288,11 @@ fn an_interval_log_whose_disk_fills_costs_no_summary() {
     assert!(ended.stderr.contains("warning: --interval-log"), "{}", ended.stderr);
     assert_eq!(ended.only().outcome, Outcome::Aborted);
 }
+
+#[test]
+fn canned_server_ends_when_its_port_cannot_be_printed() {
+    let full = fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let words = ["20", env!("CARGO_BIN_EXE_loadgen"), "canned", "--connections", "10"];
+    let output = Command::new("timeout").args(words).stdout(full).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "124 is that of timeout");
+}

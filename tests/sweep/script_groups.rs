@@ -140,7 +140,7 @@ fn run_ends_with_the_words_of_a_script_beside_whose_thread_init_fails() {
         .expect("written");
     let words = format!("point-select --clients 2 --ops 10 --beside lua={},name=a", file.display());
     let (code, told) = work(&server, &words, &results);
-    assert_ne!(code, 0, "{told}");
+    assert_eq!(code, 1, "{told}");
     let at = format!("{}:1: no", file.display());
     let is_named = |line: &str| line.contains("group a: ") && line.contains(&at);
     assert!(told.lines().any(is_named), "{told}");

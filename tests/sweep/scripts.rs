@@ -44,6 +44,23 @@ fn script_is_measured_in_a_sweep_and_its_options_are_conditions() {
 }
 
 #[test]
+fn script_knows_the_limits_and_the_rate_of_its_step() {
+    let (sandbox, results) = (sandbox(&local(), &[]), Results::new());
+    let path = results.dir().join("limits.lua");
+    let text = "function thread_init() local opt = sysbench.opt \
+                print('limits', opt.time, opt.events, opt.rate) end function event() end";
+    fs::write(&path, text).expect("written");
+    for (flags, limits) in
+        [("--time 1 --rate 50", "limits\t1\t0\t50"), ("--ops 20", "limits\t0\t20\t0")]
+    {
+        let words = format!("{} --warmup 0 {flags}", path.display());
+        let ended = lua(&sandbox, &words, &[], &results);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        assert!(ended.stderr.lines().any(|line| line == limits), "{flags}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn script_ends_its_step_by_an_error_that_is_not_listed() {
     let sandbox = sandbox(&local(), &[]);
     for (mode, words) in [("sql", "errno = 1064"), ("lua", "nil value")] {

@@ -323,6 +323,52 @@ fn report_has_no_sql_statistics_until_a_driver_is_asked_for() {
 }
 
 #[test]
+fn failing_end_counts_as_in_sysbench() {
+    if replaced() {
+        return skipped("it is compared with itself");
+    }
+    let text = "function thread_init() con = sysbench.sql.driver():connect() end \
+                function event() con:query('SELECT 1') end \
+                function thread_done() con:query('SELECT 2') con:query('DO 1') error('late') end";
+    let places = [Program::Ours, Program::Theirs].map(with_scripts);
+    let [ours, theirs] = places.each_ref().map(|place| {
+        fs::write(place.dir().join("case.lua"), text).expect("written");
+        let script = counts(&place.run("./case.lua {at} --events=5 --time=60 run"));
+        place.well("bulk_insert {at} prepare");
+        place.well("bulk_insert {at} --events=5 run");
+        // The same keys again.
+        let again = "bulk_insert {at} --events=5 --mysql-ignore-errors=1062 run";
+        let rows = counts(&place.run(again));
+        place.well("bulk_insert {at} cleanup");
+        (script, rows)
+    });
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn checkpoint_is_written_when_it_is_at_the_end_of_the_time() {
+    let text = "ffi.cdef 'int usleep(unsigned int);' function event() ffi.C.usleep(700000) end";
+    for place in [Program::Ours, Program::Theirs].map(with_scripts) {
+        fs::write(place.dir().join("case.lua"), text).expect("written");
+        let ended = place.well("./case.lua --time=1 --report-checkpoints=1 run");
+        assert!(ended.stdout.contains("[ 1s ] Checkpoint report:"), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn slow_thread_keeps_no_events_from_the_others() {
+    let Some(place) = ours() else { return };
+    let text = "ffi.cdef 'int usleep(unsigned int);' local n = 0 \
+                function event(tid) n = n + 1 if tid == 0 then ffi.C.usleep(200000) end end \
+                function thread_done(tid) print(tid == 0 and 'slow' or 'fast', n) end";
+    fs::write(place.dir().join("case.lua"), text).expect("written");
+    let ended = place.well("./case.lua --threads=2 --events=400 --time=60 run");
+    let slow = ended.stdout.lines().find_map(|line| line.strip_prefix("slow\t"));
+    let slow: u32 = slow.expect("it ends").parse().expect("a number");
+    assert!(slow < 100, "{}", ended.stdout);
+}
+
+#[test]
 fn done_is_not_called_after_a_forced_shutdown() {
     let text = "ffi.cdef 'int usleep(unsigned int);' function event() ffi.C.usleep(9000000) end \
                 function done() print('done') end";

@@ -345,6 +345,17 @@ fn a_window_that_does_not_keep_its_level() {
     assert_eq!(paced, ["level_change"]);
 }
 
+#[test]
+fn a_rate_that_rises_from_nothing_has_a_size() {
+    let mut step = sound();
+    step.measured_s = 60.0;
+    step.timeline = (0..60).map(|i| interval(i, if i < 30 { 0 } else { 2 })).collect();
+    let said = of(&step);
+    let change = said.iter().find(|warning| warning.code == "level_change").expect("it is");
+    let by = value(change, "by").as_f64().expect("a share");
+    assert!((by - 119.0).abs() < 1e-6, "{by}");
+}
+
 /// Returns the findings of an open loop of a minute with other times.
 fn paced(change: impl Fn(u32, &mut Interval)) -> Vec<Warning> {
     let mut step = sound();
@@ -445,15 +456,16 @@ fn a_window_in_which_nothing_was_completed_says_so_and_no_more() {
     let mut undue = sound();
     (undue.measured_s, undue.totals.ops, undue.latency.service.count) = (2.0, 0, 0);
     undue.totals.intended = Some(0);
-    assert_eq!(of(&undue), []);
+    assert_eq!(of(&undue), nothing("none arrived"));
     let beside = |ops, intended| {
         let mut group = Group { name: "writer".to_owned(), measured_s: 2.0, ..Group::default() };
         (group.totals.ops, group.totals.intended) = (ops, intended);
         of(&Summary { groups: vec![group], ..sound() })
     };
-    let idle = Warning::from(finding!(NothingCompleted, 2.0, "none began", "writer"));
-    assert_eq!([beside(0, None), beside(0, Some(3))], [vec![idle.clone()], vec![idle]]);
-    assert_eq!([beside(1, None), beside(0, Some(0))], [vec![], vec![]]);
+    let idle =
+        |became: &str| vec![Warning::from(finding!(NothingCompleted, 2.0, became, "writer"))];
+    assert_eq!([beside(0, None), beside(0, Some(3))], [idle("none began"), idle("none began")]);
+    assert_eq!([beside(1, None), beside(0, Some(0))], [vec![], idle("none arrived")]);
 }
 
 #[test]
@@ -506,6 +518,7 @@ fn hosts_of_which_something_is_wrong_are_told() {
             name: format!("c{rank}"),
             boot_id: Some(rank.to_string()),
             clients: 4,
+            threads: 1,
             ops: 40_000,
             share: Some(Share::default()),
             ..ClientHost::default()
@@ -522,6 +535,7 @@ fn hosts_of_which_something_is_wrong_are_told() {
     assert_eq!(found(|_| {}), [""; 0]);
     assert_eq!(found(|host| host.clock.error_us = 59_000.0), [""; 0]);
     assert_eq!(found(|host| host.clock.error_us = 61_000.0), ["rank_skew"]);
+    assert_eq!(found(|host| (host.threads, host.clock.error_us) = (0, 61_000.0)), [""; 0]);
     assert_eq!(found(|host| host.late_us = 200_000.0), ["rank_late"]);
     assert_eq!(found(|host| host.paused_s = 1.5), ["rank_paused"]);
     assert_eq!(found(|host| host.boot_id = Some("1".to_owned())), ["ranks_share_host"]);

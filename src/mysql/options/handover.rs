@@ -120,8 +120,7 @@ impl Line {
                     break;
                 }
                 (b"-h", _) if !word_follows => {
-                    let message =
-                        "-h is --host, as in the MySQL clients, and wants the host's name";
+                    let message = "-h is --host of commands that connect, as in the MySQL clients, and wants a name";
                     return Err(Error::usage(message).hint("--help prints the help"));
                 }
                 (b"--password", None) if word_follows => return Err(word_follows_error()),

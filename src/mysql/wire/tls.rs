@@ -1,9 +1,10 @@
 //! Encryption by rustls, as `--ssl-mode` says.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use mysql_async::{ClientIdentity, SslOpts};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -16,6 +17,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 
 use crate::error::{Error, Result};
 use crate::mysql::options::{Address, ConnectOptions, SslMode};
+use crate::stop::locked;
 
 /// The host name that the driver asks for in VERIFY_CA. It recognises a failed name check by the text
 /// `NotValidForName`, and rustls prints the name that was asked for.
@@ -83,13 +85,26 @@ fn file_error(what: &str, path: &Path, why: &dyn fmt::Display) -> Error {
     Error::usage(format!("{what} {}: {why}", path.display()))
 }
 
+/// The content of pipes, which can be read once: each address of a list needs it.
+static PIPES: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
+
 fn read(what: &str, path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let mut pipes = locked(&PIPES);
+    if let Some(bytes) = pipes.get(path) {
+        return Ok(bytes.clone());
+    }
+    let (mut bytes, mut is_pipe) = (Vec::new(), false);
     let file = std::fs::File::open(path);
-    file.and_then(|file| file.take(PEM_MAX + 1).read_to_end(&mut bytes))
-        .map_err(|e| file_error(what, path, &e))?;
+    file.and_then(|file| {
+        is_pipe = !file.metadata()?.is_file();
+        file.take(PEM_MAX + 1).read_to_end(&mut bytes)
+    })
+    .map_err(|e| file_error(what, path, &e))?;
     if bytes.len() as u64 > PEM_MAX {
         return Err(file_error(what, path, &format!("is larger than {} MiB", PEM_MAX >> 20)));
+    }
+    if is_pipe {
+        pipes.insert(path.to_owned(), bytes.clone());
     }
     Ok(bytes)
 }
@@ -173,7 +188,8 @@ mod tests {
     use rustls::sign::{CertifiedKey, SingleCertAndKey};
     use rustls::version::{TLS12, TLS13};
     use rustls::{ClientConnection, ServerConfig, ServerConnection, SupportedProtocolVersion};
-    use std::path::PathBuf;
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
 
     fn ssl(mode: SslMode, ca: PathBuf) -> Ssl {
         Ssl { mode, ca: Some(ca), ..Ssl::default() }
@@ -317,6 +333,19 @@ mod tests {
             assert_eq!(driver.disable_built_in_roots(), verifies, "{mode}");
             assert_eq!(driver.root_certs().len(), usize::from(verifies), "{mode}");
             assert_eq!(driver.tls_hostname_override().is_some(), mode == SslMode::VerifyCa);
+        }
+    }
+
+    #[test]
+    fn pipe_of_authorities_serves_each_address_of_a_list() {
+        let made = Certificates::new();
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&std::fs::read(made.path("ca.pem")).unwrap()).unwrap();
+        drop(writer);
+        let path = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
+        let verifying = ssl(SslMode::VerifyCa, path);
+        for host in ["db1", "db2"] {
+            assert!(options(&at(host, &verifying)).unwrap().is_some(), "{host}");
         }
     }
 

@@ -175,6 +175,7 @@ fn add_parts(
                 let run_error = |key: &str, what: &dyn fmt::Display| {
                     profile.refuse(&key_path(key), format!("run {title}: {what}"))
                 };
+                let workload = set_options(knobs, workload).map_err(|e| run_error("", &e))?;
                 let workload = Workload { name: title.clone(), ..workload };
                 whats.push((title.clone(), plan(of, knobs, workload, &run_error)?));
             }
@@ -239,6 +240,14 @@ fn workloads(profile: &Profile, n: usize, knobs: &Knobs) -> Result<Vec<Workload>
     Ok(found)
 }
 
+/// Sets those of a run's options that the workload has: before it gets the run's title, which may have spaces.
+fn set_options(knobs: &Knobs, workload: Workload) -> Result<Workload> {
+    let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
+    let options: BTreeMap<String, u64> =
+        options.map(|(name, value)| (name.clone(), value.0)).collect();
+    workload.with_options(&options)
+}
+
 fn find_workload(profile: &Profile, name: &str) -> Result<Workload> {
     profile.workload(name).ok_or_else(|| {
         let known = builtin().into_iter().chain(profile.workloads.iter().cloned());
@@ -250,15 +259,6 @@ fn find_workload(profile: &Profile, name: &str) -> Result<Workload> {
 /// Plans one workload of a run on its tables; `here` makes errors of a key.
 fn plan(of: Given<'_>, knobs: &Knobs, workload: Workload, here: &Refuse<'_>) -> Result<What> {
     let (profile, overrides) = of;
-    let options = knobs.options.iter().filter(|(name, _)| workload.options.contains_key(*name));
-    let options: BTreeMap<String, u64> =
-        options.map(|(name, value)| (name.clone(), value.0)).collect();
-    // A script has none, and no statements, which are looked at with them.
-    let workload = if options.is_empty() {
-        workload
-    } else {
-        workload.with_options(&options).map_err(|e| here("", &e))?
-    };
     let find = |name: &str| find_workload(profile, name);
     let beside = schemas(&knobs.groups, &find);
     let own = workload.names_tables();

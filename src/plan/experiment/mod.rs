@@ -436,13 +436,26 @@ impl FromStr for Only {
         let form = || "label=…, workload=…, clients=… or repeat=…".to_owned();
         let (name, value) = text.split_once('=').ok_or_else(form)?;
         let key = KEYS.iter().position(|(known, _)| *known == name).ok_or_else(form)?;
-        let values = if ["clients", "repeat"].contains(&name) {
-            value.parse::<Clients>()?.0.iter().map(u32::to_string).collect()
-        } else {
-            value.split(',').map(|name| name.trim().to_owned()).collect()
+        let numbers = |list: &str| Ok::<_, String>(list.parse::<Clients>()?.0);
+        let numbers = match name {
+            "clients" => numbers(value)?,
+            // A range has all of its repeats: they are not doubled as clients are.
+            "repeat" => numbers(value).and_then(|_| numbers(&step_by_one(value)))?,
+            _ => {
+                let values = value.split(',').map(|name| name.trim().to_owned()).collect();
+                return Ok(Only { key, values });
+            }
         };
-        Ok(Only { key, values })
+        Ok(Only { key, values: numbers.iter().map(u32::to_string).collect() })
     }
+}
+
+fn step_by_one(list: &str) -> String {
+    let part = |part: &str| {
+        let doubles = part.contains("..") && !part.contains('+');
+        if doubles { format!("{part}+1") } else { part.to_owned() }
+    };
+    list.split(',').map(part).collect::<Vec<_>>().join(",")
 }
 
 /// Increases when [`ResumeKey`] changes its meaning.

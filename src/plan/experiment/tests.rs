@@ -457,6 +457,26 @@ fn options_that_no_workload_has_are_refused_and_only_picks() {
 }
 
 #[test]
+fn title_of_a_run_may_have_spaces_when_it_has_options() {
+    let text = "name = 'x'\n[[server]]\nsandbox = {}\n[[run]]\nname = 'short ranges'\n\
+                workload = 'read-only'\noptions = { range_size = 5 }\n";
+    let experiment = experiment(text, &overrides());
+    let plan = experiment.parts[0].plan().expect("a sweep");
+    assert_eq!(plan.workload.name, "short ranges");
+    assert_eq!(plan.workload.options["range_size"].value, 5);
+}
+
+#[test]
+fn only_takes_each_repeat_of_a_range_and_doubles_clients() {
+    let list = |text: &str| text.parse::<Only>().map(|only| only.values);
+    let numbers = |all: &[u32]| Ok(all.iter().map(u32::to_string).collect::<Vec<_>>());
+    assert_eq!(list("repeat=2..6"), numbers(&[2, 3, 4, 5, 6]));
+    assert_eq!(list("repeat=1..3,9,5..9+2"), numbers(&[1, 2, 3, 5, 7, 9]));
+    assert_eq!(list("clients=1..6"), numbers(&[1, 2, 4, 6]));
+    assert!(list("repeat=3..1").is_err_and(|why| !why.contains('+')), "as it was given");
+}
+
+#[test]
 fn only_takes_a_workload_as_the_profile_spells_it() {
     let text = TEXT.replacen("\"update-index\"", "[\"READ_PK_POINT\", \"update-index\"]", 1);
     let pick = |name: &str| {

@@ -372,6 +372,19 @@ fn numbers_that_contradict_each_other_are_noted() {
 }
 
 #[test]
+fn rates_of_a_short_run_contradict_nothing_when_they_cover_milliseconds_more() {
+    let short = [
+        ("999.66", "1612903.23"),
+        ("15994.52", "25806451.61"),
+        ("10.0030s", "0.0047s"),
+        ("80012.34", "20.00"),
+    ];
+    let text = short.iter().fold(text_of("", "", ""), |text, (of, by)| text.replace(of, by));
+    let found = one(&text);
+    assert!(codes(&found).is_empty(), "{found:?}");
+}
+
+#[test]
 fn what_is_no_run_is_refused_with_its_line() {
     let whole = || text_of("", "", "");
     let checkpoint = format!("[ 5s ] Checkpoint report:\n{REPORT}");

@@ -64,6 +64,7 @@ fn a_value_is_what_sysbench_reads_when_it_is_well_formed() {
         taken("--table_size=10K --auto_inc=off", tables, "1 10 false"),
         taken("--table-size=1e6 --auto-inc=0", tables, "1 1000000 false"),
         taken("--table-size=abc --auto-inc", tables, "1 0 true"),
+        taken("--table-size=0x10", tables, "1 16 true"),
         taken("--table-size=.5e1x --auto-inc=true", tables, "1 5 true"),
         taken("--table-size=16 --auto-inc=false", tables, "1 16 false"),
         taken("--table-size=-5 --auto_inc=1", tables, "1 0 true"),
