@@ -302,7 +302,8 @@ fn explain(
         }
         let mut behind = words.windows(2).filter(|pair| pair[1] == given);
         let behind = behind.find_map(|pair| equals_hint(&pair[0], &given, verb?));
-        hint = behind.or_else(|| unknown_hint(&given, verb));
+        let has_near = error.get(ContextKind::SuggestedArg).is_some();
+        hint = behind.or_else(|| unknown_hint(&given, verb, has_near));
     }
     (error.render().to_string(), hint)
 }
@@ -316,7 +317,7 @@ fn equals_hint(flag: &str, value: &str, verb: &Command) -> Option<String> {
 }
 
 /// Explains a word that is no flag of its command.
-fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
+fn unknown_hint(given: &str, verb: Option<&Command>, has_near: bool) -> Option<String> {
     let takes =
         |id: &str| verb.is_some_and(|verb| verb.get_arguments().any(|arg| arg.get_id() == id));
     let format = given.trim_start_matches('-');
@@ -332,9 +333,13 @@ fn unknown_hint(given: &str, verb: Option<&Command>) -> Option<String> {
         _ if given.starts_with('-') && verb.is_none() => {
             Some("the command goes first: loadgen point-select --host db1".to_owned())
         }
-        _ if given.starts_with("--") && verb.is_some_and(|verb| verb.get_name() == "lua") => Some(
-            format!("an option of the script goes behind --: loadgen lua FILE -- {given}=VALUE"),
-        ),
+        _ if given.starts_with("--")
+            && !has_near
+            && verb.is_some_and(|verb| verb.get_name() == "lua") =>
+        {
+            let form = format!("loadgen lua FILE -- {given}=VALUE");
+            Some(format!("an option of the script goes behind --: {form}"))
+        }
         _ if given.starts_with('-') || given.is_empty() => None,
         _ if takes("queries") => {
             Some("--file FILE or --query SQL, and -D for a database".to_owned())
@@ -474,6 +479,7 @@ mod tests {
     fn an_option_of_a_script_is_shown_behind_two_dashes_when_they_are_missing() {
         let hint = hints("loadgen lua own.lua --accounts=5").0.expect("a hint");
         assert!(hint.contains(" -- --accounts="), "{hint}");
+        assert_eq!(hints("loadgen lua own.lua --cliens=5").0, None, "--clients is near");
     }
 
     #[test]

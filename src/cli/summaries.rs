@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
+
 use super::shared::summary_paths;
 use crate::error::{Error, Kind, Result, line, ranked};
 use crate::plan::units::parse_percent;
@@ -259,11 +261,16 @@ fn write(path: &Path, text: &str) -> Result<()> {
     // The link is not ours: its file is replaced. A pipe or a terminal cannot be.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let special = std::fs::symlink_metadata(&target).is_ok_and(|found| !found.is_file());
-    let put = || if special { std::fs::write(path, text) } else { replace(&target, text) };
-    // The error of `replace` would name a temporary file.
-    let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let written = dir.map_or(Ok(()), |dir| std::fs::metadata(dir).map(drop)).and_then(|()| put());
-    written.map_err(|e| Error::failed(format!("{}: {e}", path.display())))
+    let put = || {
+        if special {
+            return std::fs::write(path, text);
+        }
+        // The error of `replace` would name a temporary file.
+        let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty());
+        access(dir.unwrap_or(Path::new(".")), AccessFlags::W_OK)?;
+        replace(&target, text)
+    };
+    put().map_err(|e| Error::failed(format!("{}: {e}", path.display())))
 }
 
 fn describe_written(path: &Path, bytes: usize) -> String {

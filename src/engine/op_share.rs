@@ -44,9 +44,8 @@ impl SharedOps {
     pub(super) fn grant(&mut self, thread: usize) {
         let even = self.left.div_ceil(self.threads.len() as u64);
         let to = &mut self.threads[thread];
-        to.block = size_block(to.block, to.since.elapsed());
-        to.since = Instant::now();
-        let block = to.block.min(even);
+        let block = size_block(to.block, to.since.elapsed()).min(even);
+        (to.block, to.since) = (block, Instant::now());
         self.left -= block;
         let last = self.left == 0;
         to.sender.send_modify(|grant| *grant = OpGrant { ops: grant.ops + block, last });
@@ -70,13 +69,15 @@ pub(super) struct OpShare {
     asked: Cell<bool>,
     /// More are asked for when only so many are left, so that no client waits.
     few: Cell<u64>,
+    /// In an open loop one at least: its response times have the wait.
+    least: u64,
 }
 
 impl OpShare {
-    pub(super) fn new(grants: &watch::Receiver<OpGrant>) -> OpShare {
+    pub(super) fn new(grants: &watch::Receiver<OpGrant>, least: u64) -> OpShare {
         let granted = Cell::new(*grants.borrow());
-        let (begun, asked, few) = (Cell::default(), Cell::default(), Cell::default());
-        OpShare { grants: grants.clone(), granted, begun, asked, few }
+        let (begun, asked, few) = (Cell::default(), Cell::default(), Cell::new(least));
+        OpShare { grants: grants.clone(), granted, begun, asked, few, least }
     }
 
     /// Takes an op, once there is one; false after the last one. `ask` asks for more of them.
@@ -108,7 +109,7 @@ impl OpShare {
         let before = self.granted.replace(more);
         if before != more {
             self.asked.set(false);
-            self.few.set((more.ops - before.ops) / 2);
+            self.few.set(((more.ops - before.ops) / 2).max(self.least));
         }
         true
     }
@@ -164,7 +165,8 @@ mod tests {
     fn thread_takes_what_it_is_granted_and_asks_before_it_is_without() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let shared = std::cell::RefCell::new(SharedOps::new(Some(5000), 2));
-        let shares: Vec<OpShare> = shared.borrow().receivers().iter().map(OpShare::new).collect();
+        let shares: Vec<OpShare> =
+            shared.borrow().receivers().iter().map(|grant| OpShare::new(grant, 0)).collect();
         let mut taken = 0;
         runtime.block_on(async {
             for (thread, share) in shares.iter().enumerate() {

@@ -36,7 +36,7 @@ struct Arrivals {
     at: Ns,
     /// The rest below a nanosecond, so that errors do not add up.
     rest: f64,
-    /// The mean one.
+    /// The mean gap.
     gap: f64,
     spacing: Spacing,
     /// The arrivals that are still to come, where their number is bounded.
@@ -103,7 +103,7 @@ impl Arrivals {
         self.pass(gap)
     }
 
-    /// Skips this many arrivals, evenly spaced.
+    /// Skips this many arrivals, by the mean gap.
     fn skip(&mut self, count: u64) {
         self.left = self.left.map(|left| left - count);
         self.pass(count as f64 * self.gap);

@@ -50,7 +50,7 @@ impl ThreadPrograms {
             // Each step of a sweep has its own.
             script.set_option("threads", ScriptValue::Number(job.step.clients.into()));
             if script.is_native {
-                script.set_option("rate", ScriptValue::Number(job.step.rate.unwrap_or(0.0)));
+                script.set_of_step("rate", job.step.rate.unwrap_or(0.0));
             }
             Vm::of_step(&Arc::new(script), seed, Box::new(take), names)
         };

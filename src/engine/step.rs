@@ -291,10 +291,12 @@ impl<'a> Running<'a> {
     async fn drain(&mut self) -> Result<()> {
         while !self.groups.iter().all(GroupSeen::has_ended) {
             let (silent, until) = self.next_silent();
+            // What has come was heard, however long nobody listened.
+            let is_silent = silent.is_some() && self.channels.events.is_empty();
             tokio::select! {
                 biased;
                 event = next_event(&mut self.channels.events) => drop(self.take(event)?),
-                () = tokio::time::sleep_until(until.into()), if silent.is_some() => self.leave_behind(silent),
+                () = tokio::time::sleep_until(until.into()), if is_silent => self.leave_behind(silent),
             }
         }
         Ok(())
@@ -410,6 +412,8 @@ impl<'a> Running<'a> {
         while !self.all_done() {
             let interruptible = self.seen.early.is_none();
             let (silent, left_at) = self.next_silent();
+            // What has come was heard, however long nobody listened.
+            let all_heard = self.channels.events.is_empty();
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until.into()) => break,
@@ -437,11 +441,11 @@ impl<'a> Running<'a> {
                     self.seen.changed = Some(changed);
                     break;
                 }
-                () = tokio::time::sleep_until(left_at.into()), if silent.is_some() => {
+                () = tokio::time::sleep_until(left_at.into()), if silent.is_some() && all_heard => {
                     self.leave_behind(silent);
                     break;
                 }
-                () = tokio::time::sleep_until(silence.into()), if interruptible => {
+                () = tokio::time::sleep_until(silence.into()), if interruptible && all_heard => {
                     if self.seen.silence.is_silent_for(self.silence) {
                         silence = Instant::now() + self.silence;
                         continue;

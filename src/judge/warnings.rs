@@ -295,8 +295,10 @@ fn window(step: &Summary) -> Option<Finding> {
         return Some(too_short(None));
     }
     if let Some((series, change)) = all.iter().find_map(|series| Some((series, series.change()?))) {
-        // A rate of 0 is known to less than one op in the window.
-        let by = (change.after / change.before.max(1.0 / step.measured_s) - 1.0).abs();
+        // A rate of 0 is known to less than one op in the window; times are never 0.
+        let least =
+            if step.plan.rate.is_none() { 1.0 / step.measured_s } else { f64::MIN_POSITIVE };
+        let by = (change.after / change.before.max(least) - 1.0).abs();
         let up = if change.after > change.before { "rose" } else { "fell" };
         return Some(if change.drift {
             finding!(Drift, series.what, up, by)

@@ -426,7 +426,9 @@ async fn list_tables(
     Ok((ours, foreign))
 }
 
-const DROP_REST: &str = "the same command again drops what is left";
+fn name_rest(error: Error) -> Error {
+    error.instead(AGAIN, "the same command again drops what is left")
+}
 
 /// Drops the tables with loadgen's mark, and nothing else. Lists dropped and remaining ones.
 pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numbers, Numbers)> {
@@ -449,7 +451,7 @@ pub async fn cleanup(link: &ServerLink, progress: &mut Progress) -> Result<(Numb
         session.close(COURTESY).await;
         Ok((dropped, left))
     };
-    let (dropped, left) = server.during(cleaning).await.map_err(|e| e.instead(AGAIN, DROP_REST))?;
+    let (dropped, left) = server.during(cleaning).await.map_err(name_rest)?;
     progress.clear();
     progress.note(&match dropped.len() {
         0 => format!("no table of prepare's in {}", link.target.database),
@@ -560,6 +562,8 @@ mod table_tests {
         let hints = |force| name_completion(Error::failed("lost").hint(AGAIN), force);
         assert_eq!(hints(false).hints(), [AGAIN]);
         assert_eq!(hints(true).hints(), [UNFORCED]);
+        let rest = name_rest(Error::failed("lost").hint(AGAIN));
+        assert!(rest.hints()[0].ends_with("drops what is left"));
     }
 
     fn step(mark: Option<Mark>, job: &Dataset) -> Result<Step, String> {

@@ -124,7 +124,7 @@ pub(super) fn explain(failure: &Driver, target: &ConnectOptions) -> Error {
         && !target.password.is_empty()
         && target.ssl.mode == SslMode::Disabled
         && matches!(address, Address::Tcp { .. });
-    let tls = "an account that needs TLS is refused like this, too: --ssl-mode REQUIRED";
+    let tls = "an account that needs TLS is refused like this, too: --ssl-mode REQUIRED, if the server offers it";
     error.add_hints(hint).add_hints(may_need_tls.then_some(tls))
 }
 

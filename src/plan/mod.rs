@@ -305,8 +305,8 @@ impl Plan {
         let ReadScript { mut script, after_error, distribution, statements } = read;
         let time = self.stop.time().filter(|time| *time < limits::PHASE_MAX);
         let own = Arc::make_mut(&mut script);
-        own.set_option("time", ScriptValue::Number(time.map_or(0.0, |time| time.as_secs_f64())));
-        own.set_option("events", ScriptValue::Number(self.stop.ops().unwrap_or(0) as f64));
+        own.set_of_step("time", time.map_or(0.0, |time| time.as_secs_f64()));
+        own.set_of_step("events", self.stop.ops().unwrap_or(0) as f64);
         let rules = Rules { after_error, ..self.rules };
         Plan { script: Some(script), rules, distribution, statements, ..self }
     }

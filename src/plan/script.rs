@@ -95,6 +95,13 @@ impl Script {
         format!("Worker threads failed to initialize within {limit} seconds!")
     }
 
+    /// Sets a fact of the step, unless the script declares an option of that name: then there are two.
+    pub(crate) fn set_of_step(&mut self, name: &str, value: f64) {
+        if self.options.iter().filter(|(known, _)| known == name).count() < 2 {
+            self.set_option(name, ScriptValue::Number(value));
+        }
+    }
+
     pub(crate) fn set_option(&mut self, name: &str, value: ScriptValue) {
         self.options.retain(|(known, _)| known != name);
         self.options.push((name.to_owned(), value));

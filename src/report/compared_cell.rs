@@ -114,7 +114,7 @@ impl ComparedCell<'_, '_> {
             let [short, silent] = self.count_scarce_runs(self.labels[at]);
             let not_measured = cell.is_none() && left_out.is_empty() && short + silent == 0;
             lacks.extend(not_measured.then(|| format!("not measured by {label}")));
-            let short_for = format!("too short for {}", metric.name());
+            let short_for = format!("too short for {}", self.table.metric_at(&self.column).name());
             for (runs, why) in [(short, &*short_for), (silent, "without an answer")] {
                 let runs = (runs > 0).then(|| counted(runs, "run"));
                 lacks.extend(runs.map(|runs| format!("{runs} of {label} {why}")));

@@ -155,12 +155,12 @@ pub(crate) fn number(
     cell: Option<&TableCell>,
     decimals: usize,
 ) -> PageValue {
-    let value = cell.and_then(|cell| table.number(cell));
-    let shown = |value| match table.baseline {
-        Some(_) => PageValue::from((value, decimals)),
-        None => table.metric.page_value(value, decimals),
+    let found = cell.and_then(|cell| table.number(cell));
+    let shown = |number| match table.baseline {
+        Some(_) => PageValue::from((number, value::small_number(number, decimals))),
+        None => table.metric.page_value(number, decimals),
     };
-    value.map(shown).into()
+    found.map(shown).into()
 }
 
 fn shapes(table: &WorkloadTable) -> Vec<String> {

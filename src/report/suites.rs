@@ -9,7 +9,7 @@ use super::notes::{mark, title};
 use super::page::Page;
 use super::ratio::{Ratio, Ratios};
 use super::table::{LabelRow, NO_RATIO, WorkloadTable, ratio};
-use super::value::ratio_decimals;
+use super::value::{ratio_decimals, small_number};
 use crate::error::{Error, Result};
 use crate::stats;
 use crate::summary::{Suite, SuiteTest};
@@ -36,7 +36,7 @@ pub(crate) fn page(table: &WorkloadTable, place: usize, ratios: &Ratios) -> Opti
     suites.flat_map(|suite| &suite.tests).for_each(|test| push_new(&mut names, &test.name));
     names.retain(|name| *name != TOTAL);
     names.push(TOTAL);
-    // The steps of others did not complete.
+    // A label may come first of which no step completed.
     let base = table.lines.iter().position(|line| !line.runs.is_empty())?;
     let mut rows = Vec::new();
     for name in names {
@@ -59,7 +59,9 @@ pub(crate) fn page(table: &WorkloadTable, place: usize, ratios: &Ratios) -> Opti
         .both("user s", "user_s", |(.., times, _)| (times[1], decimals))
         .both("sys s", "sys_s", |(.., times, _)| (times[2], decimals))
         .both("Relative-perf", "relative", |(_, at, _, relative)| {
-            relative.flatten().map(|of| (of, if *at == base { 0 } else { ratio_decimals([of]) }))
+            relative.flatten().map(|of| {
+                (of, small_number(of, if *at == base { 0 } else { ratio_decimals([of]) }))
+            })
         })
         .text("", |(_, at, ..)| mark(table, *at))
         .sheet();

@@ -49,7 +49,11 @@ pub(crate) fn page(table: &WorkloadTable) -> Page {
     });
     let rows: Vec<NamedRow> =
         cells.flat_map(|(at, cell, steps)| rows_of_cell(at, cell, &steps)).collect();
-    let names: BTreeSet<&str> = rows.iter().filter_map(|row| row.name.as_deref()).collect();
+    let names: BTreeSet<_> = rows
+        .iter()
+        .filter(|row| row.name.is_some())
+        .map(|row| (row.group.map(|of| of.to_string()), &row.name))
+        .collect();
     let many = counted(names.len() as u64, "name");
     let title = format!("{}: transactions, {many}", escape::line(table.workload));
     if rows.is_empty() {

@@ -67,7 +67,7 @@ pub(crate) fn number(value: f64, decimals: usize) -> String {
 /// Below this two digits take too much room behind a point.
 const PLAIN_MIN: f64 = 0.00095;
 
-/// Returns a number of which two digits are seen, also if it is small: `0.0040`, `2.0e-5`.
+/// Returns a number that never looks like 0 if it is none: below 0.01 with two digits, `0.0040`, `2.0e-5`.
 pub(crate) fn small_number(value: f64, decimals: usize) -> String {
     match value.abs() {
         size if size > 0.0 && size < PLAIN_MIN => format!("{value:.1e}"),
@@ -84,7 +84,7 @@ fn below(values: impl IntoIterator<Item = f64>, limits: &[f64]) -> usize {
 }
 
 /// Three significant digits of the smallest: one number for a table, so that its points stand below each other.
-/// Three decimals at most, but where it would look like 0.
+/// Three decimals at most, but up to six where it would look like 0.
 pub(crate) fn decimals(values: impl IntoIterator<Item = f64>) -> usize {
     below(values, &[100.0, 10.0, 1.0, 5e-4, 5e-4, 5e-5])
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn two_digits_of_a_number_are_seen_when_it_is_small() {
+    fn two_digits_of_a_number_are_seen_when_it_is_below_a_hundredth() {
         for (value, decimals, shown) in [
             (0.87, 2, "0.87"),
             (0.05, 2, "0.05"),

@@ -48,7 +48,7 @@ fn median_texts(steps: &[&Summary]) -> [String; 4] {
         if steps.is_empty() {
             return "·".to_owned();
         }
-        // Without the shortest repeats it would be the number of the fast ones.
+        // A repeat without it is a slow one: the median of the others would be too good.
         let values: Option<Vec<f64>> = steps.iter().map(|step| value(step)).collect();
         values.and_then(|values| stats::median(&values)).map_or_else(|| "-".to_owned(), text)
     };

@@ -291,7 +291,9 @@ fn find_newer_dumps<'e>(experiment: &'e Experiment, earlier: &Earlier) -> BTreeS
             return None;
         };
         let loaded = earlier.done.get(&cell.key)?.started_at.parse::<Timestamp>().ok()?;
-        let changed = Timestamp::try_from(path.metadata().ok()?.modified().ok()?).ok()?;
+        // The time of a pipe is that of its last writer.
+        let file = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let changed = Timestamp::try_from(file.modified().ok()?).ok()?;
         (changed > loaded).then_some(path.as_path())
     });
     newer.collect()
@@ -800,6 +802,9 @@ mod tests {
         assert_eq!(newer(&dump, "2001-01-01T00:00:00Z"), 1);
         assert_eq!(newer(&dump, "2999-01-01T00:00:00Z"), 0);
         assert_eq!(newer(Path::new("-"), "2001-01-01T00:00:00Z"), 0);
+        let pipe = dir.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        assert_eq!(newer(&pipe, "2001-01-01T00:00:00Z"), 0);
     }
 
     #[test]

@@ -249,7 +249,7 @@ people and in microseconds in files.
 
 A percentile is shown where at least ten values lie beyond it: p99 takes 1,000 operations, p99.9 10,000. Else the cell is \
 `-` (null, or no row, in files). The summary keeps the number, and `count` beside it. The other times take one operation in \
-each repeat.
+each repeat, but for those of log-ins.
 
 ## Costs
 

@@ -126,7 +126,7 @@ fn the_table_fills_up_and_nothing_of_it_stays() {
     let last = drawings.last().expect("there are some");
     assert_eq!(cells(last, 0), ["1", "2", "▸4"]);
     let filled = |lines: &[&str]| -> Vec<bool> {
-        cells(lines, 1).iter().map(|cell| cell.parse::<u64>().is_ok()).collect()
+        cells(lines, 1).iter().map(|cell| cell.parse::<f64>().is_ok()).collect()
     };
     assert_eq!(filled(last)[..2], [true, true], "{last:?}");
     // The numbers of the current column come while it is measured.

@@ -58,6 +58,11 @@ fn script_knows_the_limits_and_the_rate_of_its_step() {
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         assert!(ended.stderr.lines().any(|line| line == limits), "{flags}: {}", ended.stderr);
     }
+    // An option of its own stays.
+    fs::write(&path, format!("sysbench.cmdline.options = {{ events = {{ 'rows', 5 }} }} {text}"))
+        .expect("written");
+    let ended = lua(&sandbox, &format!("{} --time 1", path.display()), &[], &results);
+    assert!(ended.stderr.contains("limits\t1\t5\t0"), "{}", ended.stderr);
 }
 
 #[test]
