@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     let ended = std::panic::catch_unwind(|| loadgen::cli::main(std::env::args_os().collect()));
     // After a signal a thread may still wait for its command.
     loadgen::stop::kill_all();
-    // The hook has shown a panic of ours, but for one in `raw_vec`, and none of the driver's.
+    // The hook has shown a panic of ours, unless it came from `raw_vec`; it shows none of the driver's.
     match ended.unwrap_or_else(|_| Err(Error::failed(UNWOUND))) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

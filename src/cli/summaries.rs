@@ -266,8 +266,8 @@ fn write(path: &Path, text: &str) -> Result<()> {
             return std::fs::write(path, text);
         }
         // The error of `replace` would name a temporary file.
-        let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty());
-        access(dir.unwrap_or(Path::new(".")), AccessFlags::W_OK)?;
+        let dir = target.parent().unwrap_or(Path::new("")).join(".");
+        access(&dir, AccessFlags::W_OK)?;
         replace(&target, text)
     };
     put().map_err(|e| Error::failed(format!("{}: {e}", path.display())))
@@ -642,6 +642,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let refused = write(&dir.path().join("none/table.csv"), "").expect_err("no directory");
         assert!(refused.to_string().ends_with("table.csv: No such file or directory (os error 2)"));
+        std::fs::write(dir.path().join("file"), "").expect("written");
+        let refused = write(&dir.path().join("file/table.csv"), "").expect_err("no directory");
+        assert!(refused.to_string().ends_with("table.csv: Not a directory (os error 20)"));
     }
 
     #[test]

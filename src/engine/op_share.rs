@@ -69,7 +69,7 @@ pub(super) struct OpShare {
     asked: Cell<bool>,
     /// More are asked for when only so many are left, so that no client waits.
     few: Cell<u64>,
-    /// In an open loop one at least: its response times have the wait.
+    /// An open loop asks when one is left: a wait for more would be in its response times.
     least: u64,
 }
 
@@ -159,6 +159,17 @@ mod tests {
         shared.grant(0);
         let told = shared.receivers()[0].borrow().to_owned();
         assert_eq!(told, OpGrant { ops: 1, last: true });
+    }
+
+    #[test]
+    fn open_loop_asks_before_its_last_op_and_a_closed_one_does_not() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let shared = SharedOps::new(Some(10), 1);
+        for (least, early) in [(0, false), (1, true)] {
+            let (share, asked) = (OpShare::new(&shared.receivers()[0], least), Cell::new(false));
+            assert!(runtime.block_on(share.take(|| asked.set(true))));
+            assert_eq!(asked.get(), early);
+        }
     }
 
     #[test]

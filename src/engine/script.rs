@@ -15,7 +15,7 @@ use crate::error::{self, Error};
 use crate::lua::{Entry, Reply, Request, State, Turn, Vm, say_line, share_unique};
 use crate::mysql::wire::{Inbox, LeanSession};
 use crate::mysql::{Failure, ServerLink};
-use crate::plan::{Ignored, Plan, Script, ScriptLine, ScriptValue};
+use crate::plan::{Ignored, Plan, Script, ScriptLine};
 use crate::stop::within;
 use crate::workload::seed_of;
 
@@ -48,7 +48,7 @@ impl ThreadPrograms {
             };
             let mut script = Script::clone(script);
             // Each step of a sweep has its own.
-            script.set_option("threads", ScriptValue::Number(job.step.clients.into()));
+            script.set_of_step("threads", job.step.clients.into());
             if script.is_native {
                 script.set_of_step("rate", job.step.rate.unwrap_or(0.0));
             }

@@ -114,7 +114,7 @@ impl ThreadState {
             let table = job.tables.schema.name(table + 1);
             LedgerEntry { table, ..LedgerEntry::default() }
         };
-        let open = u64::from(job.step.rate.is_some());
+        let least = u64::from(job.step.rate.is_some());
         let pauses = job.plan.think.is_some() || job.plan.script.is_some();
         Ok(ThreadState {
             setup: Arc::clone(setup),
@@ -131,7 +131,7 @@ impl ThreadState {
             watch: Rc::clone(watch),
             tables: tables.map(|table| job.table_share(table)).collect(),
             pacing: pacing.transpose()?,
-            share: setup.grants.get(index).map(|grant| OpShare::new(grant, open)),
+            share: setup.grants.get(index).map(|grant| OpShare::new(grant, least)),
             pauses: pauses.then(|| Pauses::new(window.end, &watch.spun)).transpose()?,
             sleeping: Cell::default(),
             clients: clients.iter().map(client).collect(),

@@ -291,7 +291,7 @@ impl<'a> Running<'a> {
     async fn drain(&mut self) -> Result<()> {
         while !self.groups.iter().all(GroupSeen::has_ended) {
             let (silent, until) = self.next_silent();
-            // What has come was heard, however long nobody listened.
+            // An event that has come was heard, however long nobody listened.
             let is_silent = silent.is_some() && self.channels.events.is_empty();
             tokio::select! {
                 biased;
@@ -412,7 +412,7 @@ impl<'a> Running<'a> {
         while !self.all_done() {
             let interruptible = self.seen.early.is_none();
             let (silent, left_at) = self.next_silent();
-            // What has come was heard, however long nobody listened.
+            // An event that has come was heard, however long nobody listened.
             let all_heard = self.channels.events.is_empty();
             tokio::select! {
                 biased;

@@ -452,7 +452,7 @@ impl LiveLine<'_> {
         }
     }
 
-    /// Returns what was added since the last time, or that again where nothing was; `window` is what is decided of it.
+    /// Returns what was added since the last time; where nothing was, what was shown then. `window` is what is decided of it.
     pub(crate) fn state(&mut self, window: StepWindow) -> Measuring {
         let head = self.head();
         self.is_shown = true;

@@ -595,6 +595,17 @@ mod tests {
     }
 
     #[test]
+    fn workload_has_its_note_when_no_step_of_it_completed() {
+        let [mut lost, whole] = [Summary::sound(), Summary::sound()];
+        (lost.workload.name, lost.outcome) = ("lost".to_owned(), Outcome::Aborted);
+        let (layout, format) = (Layout::Workloads, Format::Json);
+        let options = Options { layout, format, ..Options::default() };
+        let text = render(&[&lost, &whole], &options).expect("a report");
+        let report: Json = serde_json::from_str(&text).expect("JSON");
+        assert!(report["tables"][0]["notes"].to_string().contains("aborted"), "{text}");
+    }
+
+    #[test]
     fn every_cost_has_a_figure() {
         for (head, _, name, _) in COSTS {
             assert_eq!(metric::find_figure(name).map(|figure| figure.name), Some(name), "{head}");

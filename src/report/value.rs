@@ -67,7 +67,7 @@ pub(crate) fn number(value: f64, decimals: usize) -> String {
 /// Below this two digits take too much room behind a point.
 const PLAIN_MIN: f64 = 0.00095;
 
-/// Returns a number that never looks like 0 if it is none: below 0.01 with two digits, `0.0040`, `2.0e-5`.
+/// Returns a number of which two digits are seen if it is below 0.01: `0.0040`, `2.0e-5`.
 pub(crate) fn small_number(value: f64, decimals: usize) -> String {
     match value.abs() {
         size if size > 0.0 && size < PLAIN_MIN => format!("{value:.1e}"),

@@ -228,7 +228,8 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mode = Permissions::from_mode(0o644);
     let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(dir)?;
-    file.write_all(text.as_bytes())?;
+    // The error of `file` itself would name a temporary file.
+    file.as_file_mut().write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
     file.persist(path).map(|_| ()).map_err(|e| e.error)
 }

@@ -100,7 +100,8 @@ impl<'a> Servers<'a> {
         Ok(Servers { experiment: of, stop, passing: None, targets, written_by: HashMap::new() })
     }
 
-    /// Notes the steps of earlier invocations that wrote to servers that are there. Nobody knows whether somebody restored the data since.
+    /// Notes the steps of earlier invocations that wrote to servers that are there.
+    /// Nobody knows whether somebody restored the data since.
     pub(super) fn recall_writers(&mut self, earlier: &[&Summary]) {
         let Experiment { subjects, parts, .. } = self.experiment;
         for (at, ServerSetup { label, .. }) in subjects.iter().enumerate() {

@@ -61,7 +61,9 @@ fn script_knows_the_limits_and_the_rate_of_its_step() {
     // An option of its own stays.
     fs::write(&path, format!("sysbench.cmdline.options = {{ events = {{ 'rows', 5 }} }} {text}"))
         .expect("written");
-    let ended = lua(&sandbox, &format!("{} --time 1", path.display()), &[], &results);
+    let words = format!("{} --warmup 0 --time 1", path.display());
+    let ended = lua(&sandbox, &words, &[], &results);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(ended.stderr.contains("limits\t1\t5\t0"), "{}", ended.stderr);
 }
 
