@@ -369,8 +369,7 @@ impl<'a> ReportPage<'a> {
         // A baseline of another workload relates nothing here.
         let baseline = self.options.baseline.as_deref().filter(|base| of.line(base).is_some());
         let page = |of| layout::per_op(of, baseline, at, self.ratios);
-        let has_runs = |of: &WorkloadTable| of.lines.iter().any(|line| !line.runs.is_empty());
-        let columns = of.by_column().into_iter().filter(has_runs);
+        let columns = of.by_column().into_iter().filter(WorkloadTable::has_runs);
         let pages: Vec<Page> = columns.map(page).collect::<Result<_>>()?;
         Ok(html! {
             @if !pages.is_empty() { (fold(false, "Cost of an op, number by number", &html! {
@@ -634,7 +633,7 @@ fn errors(table: &WorkloadTable, labels: &Labels) -> Markup {
 
 fn behind(table: &WorkloadTable) -> String {
     let steps: Vec<&Summary> = table.lines.iter().flat_map(LabelRow::steps).collect();
-    if steps.is_empty() && table.lines.iter().any(|line| !line.runs.is_empty()) {
+    if steps.is_empty() && table.has_runs() {
         return "what other programs printed, and nothing else".to_owned();
     }
     let of = |value: &dyn Fn(&Summary) -> Option<f64>, decimals| {

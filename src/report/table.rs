@@ -198,6 +198,10 @@ impl<'a> WorkloadTable<'a> {
         })
     }
 
+    pub(crate) fn has_runs(&self) -> bool {
+        self.lines.iter().any(|line| !line.runs.is_empty())
+    }
+
     /// Without the lines not measured there. One that was may have no number, such as a percentile of too few ops,
     /// or have no step that completed.
     pub(crate) fn by_column(&self) -> Vec<WorkloadTable<'a>> {

@@ -42,10 +42,6 @@ impl<'s> Row<'s> {
         Row { table, column, ratios }
     }
 
-    fn is_lost(&self) -> bool {
-        self.table.lines.iter().all(|line| line.runs.is_empty())
-    }
-
     /// Returns the line of a label that was measured here, also where it has no number.
     fn find(&self, label: &str) -> Option<usize> {
         self.table.lines.iter().position(|line| line.label == label)
@@ -100,7 +96,7 @@ pub(super) fn pages(tables: &[WorkloadTable], baseline: Option<&str>) -> Vec<Pag
 fn page(metric: Metric, mut rows: Vec<Row>, labels: &[&str], base: &str) -> Page {
     let name = format!("{}, {}", metric.name(), metric.unit().2);
     // A group beside is a part of some workloads alone. A row of which nobody completed has its notes.
-    rows.retain(|row| row.table.cells().next().is_some() || row.is_lost());
+    rows.retain(|row| row.table.cells().next().is_some() || !row.table.has_runs());
     if rows.is_empty() {
         return Page::new(format!("{name}: not measured"), Sheet::default(), Vec::new());
     }
@@ -134,7 +130,7 @@ fn one_column(rows: &[Row]) -> Option<Cell> {
 
 /// Returns what all workloads have in common.
 fn conditions(rows: &[Row]) -> Vec<String> {
-    let done = rows.iter().filter(|row| !row.is_lost());
+    let done = rows.iter().filter(|row| row.table.has_runs());
     let each: Vec<Vec<String>> = done.map(|row| short_conditions(&row.table)).collect();
     let Some(mut all) = each.first().cloned() else { return Vec::new() };
     all.retain(|part| each.iter().all(|own| own.contains(part)));
