@@ -160,7 +160,7 @@ impl RankProcess {
         loop {
             let left = || Error::failed(GONE);
             tokio::select! {
-                // What has come was heard, however long nobody listened.
+                // A line that has come was heard, however long nobody listened.
                 biased;
                 line = self.lines.recv() => {
                     self.heard = Instant::now();

@@ -513,7 +513,7 @@ pub(crate) fn per_op(
     let column = table.columns[0];
     let base = match baseline {
         Some(label) => table.lines.iter().position(|line| line.label == label),
-        None => table.lines.iter().position(|line| !line.runs.is_empty()),
+        None => table.first_with_runs(),
     };
     let base_cells = base.map(|base| cost_cells(&table.lines[base])).transpose()?;
     let median = |cell: &Option<TableCell>| cell.as_ref().map(|cell| cell.spread.median);

@@ -37,7 +37,7 @@ pub(crate) fn page(table: &WorkloadTable, place: usize, ratios: &Ratios) -> Opti
     names.retain(|name| *name != TOTAL);
     names.push(TOTAL);
     // A label may come first of which no step completed.
-    let base = table.lines.iter().position(|line| !line.runs.is_empty())?;
+    let base = table.first_with_runs()?;
     let mut rows = Vec::new();
     for name in names {
         let first = &table.lines[base];

@@ -199,7 +199,11 @@ impl<'a> WorkloadTable<'a> {
     }
 
     pub(crate) fn has_runs(&self) -> bool {
-        self.lines.iter().any(|line| !line.runs.is_empty())
+        self.first_with_runs().is_some()
+    }
+
+    pub(crate) fn first_with_runs(&self) -> Option<usize> {
+        self.lines.iter().position(|line| !line.runs.is_empty())
     }
 
     /// Without the lines not measured there. One that was may have no number, such as a percentile of too few ops,
