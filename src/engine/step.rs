@@ -287,16 +287,12 @@ impl<'a> Running<'a> {
         Ok(self.into_run(started_at, own, last.since(&first, probe, window_start)))
     }
 
-    /// Silence counts only then: a thread whose event waits is not silent, however long nobody listened.
-    fn has_taken_all(&self) -> bool {
-        self.channels.events.is_empty()
-    }
-
     /// Waits for the threads of all groups. A signal now ends the sweep, not this step: its window is whole.
     async fn drain(&mut self) -> Result<()> {
         while !self.groups.iter().all(GroupSeen::has_ended) {
             let (silent, until) = self.next_silent();
-            let is_silent = silent.is_some() && self.has_taken_all();
+            // An event that has come was heard, however long nobody listened.
+            let is_silent = silent.is_some() && self.channels.events.is_empty();
             tokio::select! {
                 biased;
                 event = next_event(&mut self.channels.events) => drop(self.take(event)?),
@@ -416,7 +412,8 @@ impl<'a> Running<'a> {
         while !self.all_done() {
             let interruptible = self.seen.early.is_none();
             let (silent, left_at) = self.next_silent();
-            let has_taken_all = self.has_taken_all();
+            // An event that has come was heard, however long nobody listened.
+            let all_heard = self.channels.events.is_empty();
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until.into()) => break,
@@ -444,11 +441,11 @@ impl<'a> Running<'a> {
                     self.seen.changed = Some(changed);
                     break;
                 }
-                () = tokio::time::sleep_until(left_at.into()), if silent.is_some() && has_taken_all => {
+                () = tokio::time::sleep_until(left_at.into()), if silent.is_some() && all_heard => {
                     self.leave_behind(silent);
                     break;
                 }
-                () = tokio::time::sleep_until(silence.into()), if interruptible && has_taken_all => {
+                () = tokio::time::sleep_until(silence.into()), if interruptible && all_heard => {
                     if self.seen.silence.is_silent_for(self.silence) {
                         silence = Instant::now() + self.silence;
                         continue;
