@@ -346,6 +346,14 @@ mod tests {
     }
 
     #[test]
+    fn options_of_a_script_are_shown_among_the_arguments() {
+        let text = help("lua --help");
+        let below = text.split("\nArguments:").nth(1).expect("it has arguments");
+        let arguments = below.split("\nOptions:").next().expect("a text");
+        assert!(arguments.contains("[OPTION]"), "{text}");
+    }
+
+    #[test]
     fn every_rare_flag_is_a_flag() {
         let (command, _) = command();
         for rare in RARE.split_whitespace() {

@@ -56,7 +56,7 @@ pub(crate) struct ImportArgs {
     pub distribution: Option<Distribution>,
 
     /// The start of the runs, such as 2009-07-14T12:00:00Z [default: the file's time]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub started_at: Option<Timestamp>,
 
     /// Something to keep with the runs; may be given several times
@@ -66,6 +66,11 @@ pub(crate) struct ImportArgs {
     /// Directory of the summaries
     #[arg(long, value_name = "DIR", default_value = defaults::OUT)]
     pub out: PathBuf,
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    let wanted = "a time with its zone: 2009-07-14T12:00:00Z or 2009-07-14T14:00:00+02:00";
+    text.parse().map_err(|_: jiff::Error| wanted.to_owned())
 }
 
 pub(super) fn import(args: ImportArgs) -> Result<()> {
@@ -83,4 +88,16 @@ pub(super) fn import(args: ImportArgs) -> Result<()> {
         ..Imported::default()
     };
     import_sysbench(&args.files, options, &args.out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn time_without_a_zone_is_refused_with_examples_that_are_taken() {
+        let refused = time("2009-07-14T12:00:00").expect_err("no zone");
+        let examples: Vec<&str> = refused.split(' ').filter(|word| word.contains('T')).collect();
+        assert!(examples.len() == 2 && examples.iter().all(|text| time(text).is_ok()), "{refused}");
+    }
 }

@@ -47,7 +47,8 @@ pub(crate) struct LuaArgs {
     pub workload: WorkloadArgs,
 
     /// Options of the script, such as --tables=8
-    #[arg(last = true, value_name = "OPTION")]
+    // Else it stands below the heading of the connection.
+    #[arg(last = true, value_name = "OPTION", help_heading = None::<&str>)]
     pub options: Vec<String>,
 }
 
@@ -79,6 +80,10 @@ fn run(args: LuaArgs) -> Result<()> {
     if file == "-" && args.clients.ranks.ranks.is_some() {
         return Err(Error::usage("--ranks: standard input comes to one rank alone")
             .hint("name a file that all ranks have"));
+    }
+    if command.as_deref() == Some("run") {
+        return Err(Error::usage("--command run: a run is measured, without --command")
+            .hint("leave it out; loadgen sysbench FILE run runs a command of the script's own"));
     }
     let script = NativeScript::parse(&file, None, &options, asked)?;
     match command {
@@ -138,6 +143,16 @@ mod tests {
         for name in ["uniform", "zipf:1"] {
             assert_eq!(of(&format!("--distribution {name}")), Err("distribution"), "{name}");
         }
+    }
+
+    #[test]
+    #[cfg(feature = "lua")]
+    fn run_is_refused_as_a_command_of_a_script() {
+        let words = "loadgen lua a.lua --command run".split(' ');
+        let matches = crate::cli::command().0.try_get_matches_from(words).expect("its form");
+        let (_, matches) = matches.subcommand().expect("a verb");
+        let refused = lua(LuaArgs::from_arg_matches(matches).expect("its flags"));
+        assert!(refused.is_err_and(|error| error.to_string().contains("--command run")));
     }
 
     #[test]

@@ -22,6 +22,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::error::{Error, Result, VALUE_MAX, clip, line, plain};
 use crate::mysql::options::handover::{hand_over, mask_password};
+use crate::plan::profile::shipped::Shipped;
 use crate::progress::say;
 use crate::run::{print_data, warn};
 use crate::sysbench::NativeVerb;
@@ -360,6 +361,9 @@ const MEANT_MAX: usize = 4;
 fn suggest_verb(error: &clap::Error, command: &Command) -> String {
     let all = "loadgen --help lists the commands".to_owned();
     let typed = context(error, ContextKind::InvalidSubcommand);
+    if Shipped::find(typed).is_some() {
+        return format!("loadgen run {typed}? {all}");
+    }
     let names = || command.get_subcommands().map(Command::get_name);
     // `select` means point-select, not delete.
     let mut meant: Vec<&str> =
@@ -420,6 +424,7 @@ mod tests {
             Case { line: "loadgen raed-only", meant: Some("loadgen read-only?") },
             Case { line: "loadgen reprot", meant: Some("loadgen report?") },
             Case { line: "loadgen buildschema", meant: Some("loadgen prepare?") },
+            Case { line: "loadgen tpcc", meant: Some("loadgen run tpcc?") },
             Case { line: "loadgen nonsense", meant: None },
             Case { line: "loadgen selects", meant: None },
         ] {

@@ -50,8 +50,9 @@ pub(super) fn sql(args: SqlArgs) -> Result<()> {
                 .hint("--tables N says how many of them there are"));
         }
     }
-    if args.knobs.statements.is_none() && workload.defines() {
-        say("Statements are sent as text: some create objects that others use.");
+    let is_quiet = args.measure.display.quiet;
+    if args.knobs.statements.is_none() && workload.defines() && !is_quiet {
+        say("Statements are sent as text: some make or choose what others use.");
     }
     sweep(workload, args, None)
 }

@@ -489,8 +489,9 @@ pub(super) fn compare(mut args: CompareArgs) -> Result<()> {
     }
     let unfinished =
         unfinished(&read.paths, &steps, latest, |record| is_among(&asked, record.label.as_ref()));
-    // Texts for people list unknown cells below their tables.
-    let unknown = if matches!(format, Format::Text | Format::Markdown) {
+    // Texts for people list unknown cells below their tables, and an error names them.
+    let is_told = failing && comparison.worse.is_empty();
+    let unknown = if is_told || matches!(format, Format::Text | Format::Markdown) {
         &[][..]
     } else {
         &comparison.unknown
@@ -554,10 +555,18 @@ fn judge(comparison: &Comparison, question: &Question) -> Result<()> {
         [one] => return error(format!(" {one}")),
         all => return error(format!("\n  {}", all.join("\n  "))),
     }
-    undecided("not known", &comparison.unknown, "loadgen report shows what there is")?;
+    let look = "loadgen report shows what there is";
     let wanted = comparison.repeats_needed;
-    let hint = format!("--repeat {wanted} is enough for so many cells");
-    undecided("too few repeats to know", &comparison.too_few, &hint)
+    let repeat = format!("--repeat {wanted} is enough for so many cells");
+    let unknown = undecided("not known", &comparison.unknown, look);
+    let few = undecided("too few repeats to know", &comparison.too_few, &repeat);
+    match (unknown, few) {
+        (Err(unknown), Err(few)) => {
+            let both = Error::new(Kind::Undecided, format!("{unknown}; {few}"));
+            Err(both.hint(look).hint(repeat))
+        }
+        (unknown, few) => unknown.and(few),
+    }
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -907,6 +916,9 @@ mod tests {
         comparison.too_few.clear();
         comparison.unknown = line();
         assert_eq!(judge(&comparison, &of).expect_err("unknown").kind().exit_code(), 98);
+        comparison.too_few = line();
+        assert_eq!(judge(&comparison, &of).expect_err("both").hints().len(), 2);
+        comparison.too_few.clear();
         comparison.unknown.clear();
         assert!(judge(&comparison, &of).is_ok());
         let error = undecided("inconclusive", &line(), "more runs").expect_err("inconclusive");

@@ -140,6 +140,15 @@ mod tests {
     }
 
     #[test]
+    fn options_of_a_script_stay_behind_two_dashes() {
+        let theirs = "loadgen lua tpcc.lua --threads=8 -- --warehouses=100 --mysql-password=x";
+        let ours = "loadgen lua tpcc.lua --clients 8 -- --warehouses=100 --mysql-password=...";
+        let answer = said(theirs).expect("a command");
+        assert_eq!(answer.command, ours);
+        assert!(answer.what.starts_with("--threads is sysbench's"), "{}", answer.what);
+    }
+
+    #[test]
     fn words_of_other_load_generators_become_a_whole_command_of_loadgen() {
         struct Case {
             theirs: &'static str,

@@ -6,8 +6,8 @@ use super::errors::{Change, ClientAction, OpError, OpenError};
 use super::job::{CompiledStatement, Generator, Job, RowsOf, TableDraws, literals_into, number};
 use super::operation::{OpContext, OpDone};
 use crate::error::{Error, Result, clip};
-use crate::mysql::Failure;
 use crate::mysql::wire::{Answer, LeanSession, Params, Want};
+use crate::mysql::{Failure, Tried, hint};
 use crate::plan::Spread;
 use crate::workload::{Effect, Workload};
 
@@ -470,7 +470,11 @@ fn statement_error((sql, failure): Unprepared) -> Error {
     // The author of the SQL can correct it; the server is not at fault.
     let unparsed = matches!(failure, Failure::Server { code: PARSE_ERROR, .. });
     let error = if unparsed { Error::usage(text) } else { Error::server(text) };
-    error.passing(failure.may_pass())
+    let hint = match &failure {
+        Failure::Server { code, message, .. } => hint(*code, message, Tried::Statement),
+        Failure::Lost(loss) => Some(loss.hint()),
+    };
+    error.passing(failure.may_pass()).add_hints(hint)
 }
 
 fn not_prepared(workload: &Workload, unprepared: Unprepared) -> Error {
@@ -518,4 +522,20 @@ async fn id_max(job: &Job, session: &mut LeanSession, table: u32) -> Result<u64>
         let text = clip(&String::from_utf8_lossy(cell), ID_MAX);
         Error::server(format!("{sql}: '{text}' is no number"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statement_that_cannot_be_prepared_has_the_hint_of_its_failure() {
+        let hints = |failure| statement_error(("SELECT 1".to_owned(), failure)).hints().len();
+        let refused = |code| {
+            let (sqlstate, message) = ("42000".to_owned(), "no".to_owned());
+            Failure::Server { code, sqlstate, message }
+        };
+        let failures = [refused(1142), refused(9999), Failure::lost("gone")];
+        assert_eq!(failures.map(hints), [1, 0, 1]);
+    }
 }

@@ -306,8 +306,8 @@ pub(super) fn abort_error(client: u32, error: &OpError, plan: &Plan) -> Error {
     Error::failed(format!("client {client}: {error}")).add_hints(hints)
 }
 
-const OTHER_TABLES: &str =
-    "the tables are not what this workload needs; loadgen prepare makes them";
+const OTHER_TABLES: &str = "the tables are not what this workload needs (loadgen prepare makes them), or the server's \
+     sql_select_limit cuts answers short";
 const OTHER_ROWS: &str =
     "the tables do not hold what the workload's `expect` says: one of both must change";
 const OWN_CONNECTIONS: &str = "a longer --op-timeout waits longer; no policy goes on after an event of a script that was given up";

@@ -88,7 +88,7 @@ pub(crate) struct PartOrder {
     /// The threads by their numbers among all.
     pub threads: Vec<usize>,
     pub logins: usize,
-    /// Its place among so many processes, of which the first one measures.
+    /// The first number of its sequence for `unique` of scripts, and the distance to the next one.
     pub process: (u32, u32),
     pub interval: Ns,
     pub warm_check: Ns,

@@ -12,7 +12,7 @@ use super::setup::{StepSetup, ThreadEvent};
 use super::sleeps::Sleeps;
 use super::state::SleepsEnd;
 use crate::error::{self, Error};
-use crate::lua::{Entry, Reply, Request, State, Turn, Vm, say_line, share_unique};
+use crate::lua::{Entry, Reply, Request, State, Turn, Vm, say_line, share_unique, unique_start};
 use crate::mysql::wire::{Inbox, LeanSession};
 use crate::mysql::{Failure, ServerLink};
 use crate::plan::{Ignored, Plan, Script, ScriptLine};
@@ -463,7 +463,7 @@ pub(crate) async fn begin_main<'a>(
     server: (&'a ServerLink, &'a Inbox),
 ) -> error::Result<Vec<Runner<'a>>> {
     if !plan.host_threads.is_empty() {
-        share_unique((0, plan.host_threads.len() as u32 + 1));
+        share_unique((unique_start(), plan.host_threads.len() as u32 + 1));
     }
     let measured = plan.script.iter().map(|script| (None, script, &plan.rules.after_error));
     let read = plan.groups.iter().filter_map(|group| Some((group.name, group.read.as_ref()?)));

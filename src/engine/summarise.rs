@@ -351,9 +351,12 @@ fn most_frequent(errors: &[ErrorCount]) -> String {
         let name = error.code.map_or_else(|| format!("'{}'", error.class), |n| n.to_string());
         *counts.entry(format!("error {name}")).or_default() += error.count;
     }
-    let all: u64 = counts.values().sum();
+    let (all, is_one) = (counts.values().sum::<u64>(), counts.len() == 1);
     let most = counts.into_iter().find(|(_, count)| count * 2 > all).map(|(name, _)| name);
-    most.unwrap_or_else(|| "several errors".to_owned())
+    most.map_or_else(
+        || "several errors".to_owned(),
+        |name| if is_one { name } else { format!("{name} and others") },
+    )
 }
 
 /// Finds what the window took over from its warm-up, if that is worth a word: some arrivals always wait
@@ -557,6 +560,20 @@ mod tests {
         let late = of(5, 80).expect("later than they");
         assert_eq!(late, finding!(WarmupLate, 5.0, 80_000.0, None::<&str>));
         assert_eq!(of(65, 80), Some(finding!(WarmupBacklog, 65.0, None::<&str>)));
+    }
+
+    #[test]
+    fn most_frequent_error_is_named_and_whether_there_are_others() {
+        let counted = |code, count| ErrorCount {
+            code: Some(code),
+            sqlstate: None,
+            class: ErrorClass::Session,
+            message: String::new(),
+            count,
+        };
+        assert_eq!(most_frequent(&[counted(1213, 3)]), "error 1213");
+        assert_eq!(most_frequent(&[counted(1213, 3), counted(1205, 1)]), "error 1213 and others");
+        assert_eq!(most_frequent(&[counted(1213, 3), counted(1205, 3)]), "several errors");
     }
 
     fn entry(response_p50_us: f64) -> Interval {

@@ -110,7 +110,12 @@ pub(super) fn explain_line(of: (u32, &str, Way), text: &[u8], greeted: bool) -> 
         return Ok("it sent a line that is no message of loadgen's".to_owned());
     }
     let shown = clip(String::from_utf8_lossy(text).trim_end(), SHOWN_MAX);
-    Ok(format!("'{shown}' is no message of loadgen's"))
+    let (number, name, way) = of;
+    let text = format!("rank {number} ({name}) is lost: '{shown}' is no message of loadgen's");
+    let files = "whatever starts loadgen there must print nothing: look at the shell's start files";
+    // No shell writes to a launcher's connection.
+    let hint = if way == Way::Launcher { way.hint(name, None, false) } else { files.to_owned() };
+    Err(Error::failed(text).hint(hint))
 }
 
 /// More than a step counts: no sum of fewer overflows.
@@ -266,7 +271,8 @@ mod tests {
     fn line_is_shown_until_there_is_a_password_to_show() {
         let explain =
             |text: &str, greeted| explain_line((1, "c1", Way::Ssh), text.as_bytes(), greeted);
-        assert!(explain("Welcome to c1!\n", false).expect("a line").contains("Welcome"));
+        let error = explain("Welcome to c1!\n", false).expect_err("no greeting");
+        assert!(error.to_string().contains("Welcome") && error.render().contains("start files"));
         assert!(!explain("Welcome to c1!\n", true).expect("a line").contains("Welcome"));
         let other = r#"{"Hello":{"protocol":99,"program":{"version":"9.1"}}}"#;
         let error = explain(other, false).expect_err("another program").to_string();

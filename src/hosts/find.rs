@@ -98,8 +98,9 @@ pub(crate) fn find(
     let found = all.find_map(|of| Some(env(of.rank).transpose()?.map(|_| of)));
     let Some(of) = found.transpose()? else {
         let text = format!("--ranks {wanted}: the environment lacks the launcher's variables");
-        return Err(Error::usage(text)
-            .hint("start loadgen with srun or mpirun, or set LOADGEN_RANK and LOADGEN_SIZE"));
+        return Err(Error::usage(text).hint(
+            "start loadgen with srun or mpirun, or set LOADGEN_RANK and LOADGEN_SIZE for --ranks env",
+        ));
     };
     if of.name == SLURM && env(of.size)?.is_none() {
         let text = "SLURM_PROCID is set and SLURM_STEP_NUM_TASKS is not: this is a batch script";

@@ -26,6 +26,8 @@ use crate::summary::{ClientHost, HostClock, Server};
 
 /// The time in which a rank greets.
 const GREETING: Duration = Duration::from_secs(15);
+/// The same once its process lives: on a full host the rest of its start takes long.
+const GREETING_LIVE: Duration = Duration::from_mins(1);
 /// Interval of checks on processes.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -119,6 +121,19 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Returns why it is lost, if it was silent for too long.
+    fn find_silence(&self, now: Ns) -> Option<String> {
+        let (limit, since, why) = if self.greeted {
+            (SILENCE, self.heard, "no word from it for")
+        } else {
+            // A greeting comes first: nothing else makes up for it.
+            let limit = if self.heard > self.began { GREETING_LIVE } else { GREETING };
+            (limit, self.began, "it did not greet within")
+        };
+        let is_over = now.saturating_sub(since) > limit.as_nanos() as Ns;
+        is_over.then(|| format!("{why} {} s", limit.as_secs()))
     }
 
     /// Takes note of the end of its lines; one that was silent for too long was lost before.
@@ -426,15 +441,9 @@ pub(super) fn watch(watched: &Watched) -> Result<()> {
             let Some(all) = locked(&watched).clone() else { return };
             for (_, state) in &all {
                 let mut state = locked(state);
-                // A greeting comes first: nothing else makes up for it.
-                let (limit, since, why) = if state.greeted {
-                    (SILENCE, state.heard, "no word from it for")
-                } else {
-                    (GREETING, state.began, "it did not greet within")
-                };
-                let silence = clock::now().saturating_sub(since);
-                if state.lost.is_none() && silence > limit.as_nanos() as Ns {
-                    state.lose(&format!("{why} {} s", limit.as_secs()), None);
+                let why = state.find_silence(clock::now());
+                if let Some(why) = why.filter(|_| state.lost.is_none()) {
+                    state.lose(&why, None);
                 }
             }
         }
@@ -448,10 +457,8 @@ mod tests {
     use super::*;
     use crate::error::Kind;
 
-    #[test]
-    fn silence_of_a_rank_lasts_until_it_is_lost() {
-        let (heard, quiet) = (clock::now(), Duration::from_millis(2));
-        let mut state = State {
+    fn state(heard: Ns, greeted: bool) -> State {
+        State {
             number: 1,
             name: "c1".to_owned(),
             way: Way::Ssh,
@@ -459,11 +466,27 @@ mod tests {
             heard,
             silence: 0,
             group: None,
-            greeted: true,
+            greeted,
             lost: None,
             replies: None,
             route: None,
-        };
+        }
+    }
+
+    #[test]
+    fn rank_has_longer_to_greet_once_its_process_lives() {
+        const S: Ns = 1_000_000_000;
+        let live = State { heard: 3 * S, ..state(2 * S, false) };
+        for (state, last) in [(state(2 * S, false), 17), (live, 62), (state(2 * S, true), 12)] {
+            let is_lost = |at| state.find_silence(at).is_some();
+            assert_eq!([is_lost(last * S), is_lost(last * S + 1)], [false, true], "{last}");
+        }
+    }
+
+    #[test]
+    fn silence_of_a_rank_lasts_until_it_is_lost() {
+        let quiet = Duration::from_millis(2);
+        let mut state = state(clock::now(), true);
         std::thread::sleep(quiet);
         state.lose("no word from it", None);
         assert!(Duration::from_nanos(state.silence) >= quiet);

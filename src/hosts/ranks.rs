@@ -19,6 +19,8 @@ use crate::engine::{
     self, Elsewhere, Go, GroupPart, MeasuredStep, OrderedPlan, PartOrder, StepContext, StepSetup,
 };
 use crate::error::{Error, Result, line};
+#[cfg(feature = "lua")]
+use crate::lua::unique_start;
 use crate::mysql::{ServerLink, Session, Tables};
 use crate::observe::{ClientUse, Cost, Ns};
 use crate::plan::{Plan, Spread, Step, limits};
@@ -26,6 +28,11 @@ use crate::progress::Progress;
 use crate::stop::{Stop, locked, or_stop};
 use crate::summary::Server;
 use crate::terms::{counted, joined};
+
+#[cfg(not(feature = "lua"))]
+fn unique_start() -> u32 {
+    0
+}
 
 /// The least lead of a start.
 const LEAD_MIN: Duration = Duration::from_millis(250);
@@ -120,7 +127,7 @@ impl<'a> Dealt<'a> {
             spread: self.spread,
             tables: self.tables,
             logins: share_logins(self.sources().count()),
-            process: (at as u32 + 1, self.threads.len() as u32 + 1),
+            process: (unique_start().wrapping_add(at as u32 + 1), self.threads.len() as u32 + 1),
             threads,
             interval: setup.interval,
             warm_check: setup.warm_check,

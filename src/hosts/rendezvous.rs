@@ -1,16 +1,17 @@
 //! Ranks that a launcher started find each other: rank 0 listens, and takes each of the others once.
 
 use std::fmt::Display;
-use std::fs::{self, Permissions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
 use std::mem::replace;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::unistd::gethostname;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -487,7 +488,10 @@ fn receive<M: DeserializeOwned>(stream: &mut TcpStream, until: Instant) -> Resul
     let (mut line, mut byte) = (Vec::new(), [0]);
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || line.len() > LINE_MAX {
+        if left.is_zero() {
+            return Err(passing("it does not answer"));
+        }
+        if line.len() > LINE_MAX {
             return Err(passing("it does not greet as a rank does"));
         }
         stream.set_read_timeout(Some(left)).map_err(passing)?;
@@ -495,7 +499,8 @@ fn receive<M: DeserializeOwned>(stream: &mut TcpStream, until: Instant) -> Resul
             Ok(0) => return Err(passing("the connection was closed")),
             Ok(_) if byte == *b"\n" => break,
             Ok(_) => line.push(byte[0]),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            // Its time is over, or a signal came.
+            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
             Err(e) => return Err(passing(e)),
         }
     }
@@ -551,8 +556,11 @@ fn announce(path: &Path, text: &str) -> Result<()> {
 }
 
 fn read_announcement(path: &Path, job: &str) -> Result<(String, u16), String> {
+    // A pipe would keep the rank waiting.
+    let flags = OFlag::O_NONBLOCK.bits();
+    let opened = File::options().read(true).custom_flags(flags).open(path);
     // The caller names the file.
-    let file = fs::File::open(path).map_err(|e| e.to_string())?;
+    let file = opened.map_err(|e| e.to_string())?;
     let mut text = String::new();
     file.take(LINE_MAX as u64).read_to_string(&mut text).map_err(|e| e.to_string())?;
     let mut lines = text.lines();
@@ -566,7 +574,20 @@ fn read_announcement(path: &Path, job: &str) -> Result<(String, u16), String> {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
     use super::*;
+
+    #[test]
+    fn silence_of_a_connection_is_told_in_words() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let address = listener.local_addr().expect("it is bound");
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let until = Instant::now() + Duration::from_millis(20);
+        let heard: Result<(Vec<u8>, Value)> = receive(&mut stream, until);
+        assert_eq!(heard.expect_err("nothing was sent").to_string(), "it does not answer");
+    }
 
     #[test]
     fn address_of_rank_zero_is_a_file_like_others() {
@@ -577,5 +598,8 @@ mod tests {
         let permissions = |path| fs::metadata(path).expect("it is there").permissions();
         assert_eq!(permissions(&announced), permissions(&other));
         assert_eq!(read_announcement(&announced, "job"), Ok(("c1".to_owned(), 7000)));
+        let pipe = dir.path().join("pipe");
+        mkfifo(&pipe, Mode::S_IRUSR).expect("it is made");
+        assert!(read_announcement(&pipe, "job").is_err(), "it waits for nobody");
     }
 }

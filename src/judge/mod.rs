@@ -43,7 +43,7 @@ fn class(step: &Summary) -> Option<Class> {
     if step.load.is_some() || step.suite.is_some() {
         return class_by_size(step.server.data_bytes, step.server.buffer_pool_bytes);
     }
-    let misses = if step.groups.is_empty() || !step.addresses.is_empty() {
+    let misses = if step.groups.is_empty() {
         let per_op = step.counter_per_op(MISSES);
         per_op.map(|misses| misses * step.totals.tps / step.totals.qps)
     } else {

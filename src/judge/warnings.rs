@@ -51,7 +51,7 @@ pub(super) fn warnings(
     found.extend(skew(conditions));
     hosts(step, conditions, &mut found);
     ranks(step, &mut found);
-    found.extend(step.groups.iter().filter_map(idle_group));
+    found.extend(step.groups.iter().filter_map(|group| idle_group(step.measured_s, group)));
     found
 }
 
@@ -333,10 +333,12 @@ fn nothing_completed(
     finding!(NothingCompleted, length_s, became, group)
 }
 
-fn idle_group(group: &Group) -> Option<Finding> {
+/// A group whose clients ended in the warm-up has no window of its own.
+fn idle_group(step_s: f64, group: &Group) -> Option<Finding> {
     let Group { name, totals, latency, measured_s, .. } = group;
-    let is_idle = *measured_s > 0.0 && totals.ops == 0;
-    is_idle.then(|| nothing_completed((totals, latency), *measured_s, Some(name)))
+    let length_s = if *measured_s > 0.0 { *measured_s } else { step_s };
+    let is_idle = length_s > 0.0 && totals.ops == 0;
+    is_idle.then(|| nothing_completed((totals, latency), length_s, Some(name)))
 }
 
 /// The values of the whole intervals; one may have had no answer, and then tells nothing of times.

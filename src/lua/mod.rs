@@ -9,5 +9,5 @@ mod transaction;
 mod vm;
 
 pub(crate) use coroutine::Argument;
-pub(crate) use random::share_unique;
+pub(crate) use random::{share_unique, unique_start};
 pub(crate) use vm::{Declared, Entry, Reply, Request, State, Turn, Vm, say_line};

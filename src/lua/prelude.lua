@@ -628,6 +628,17 @@ end
 local C = setmetatable({
   usleep = function(us) return sleep(check_number(us, "usleep", 3) / 1e6) end,
   sleep = function(s) return sleep(check_number(s, "sleep", 3)) end,
+  -- To wait for no file is the sleep of LuaJIT's own pages.
+  poll = function(files, n, ms)
+    ms = check_number(ms, "poll", 3)
+    if n == 0 and ms >= 0 then return sleep(floor(ms) / 1e3) end
+    return ffi.C.poll(files, n, ms)
+  end,
+  nanosleep = function(time)
+    local is_array = tostring(ffi.typeof(time)):find("[", 1, true)
+    time = is_array and time[0] or time
+    return sleep(tonumber(time.tv_sec) + tonumber(time.tv_nsec) / 1e9)
+  end,
   sb_counter_inc = function(_, kind) request(COUNT, check_number(kind, "sb_counter_inc", 3)) end,
   sb_rand_uniform = uniform, sb_rand_default = default, sb_rand_gaussian = gaussian, sb_rand_special = special,
   sb_rand_pareto = pareto, sb_rand_zipfian = zipfian, sb_rand_unique = unique,
@@ -833,7 +844,16 @@ local function transaction(name)
   set_transaction(number)
 end
 
-local base = setmetatable({
+local function copy(value)
+  if type(value) ~= "table" then return value end
+  local own = {}
+  for name, item in pairs(value) do own[name] = item end
+  return own
+end
+
+-- The globals that each client gets: they are its own, so that a script may list them or set a metatable.
+local base = copy(_G)
+for name, value in pairs({
   ffi = proxy, coroutine = co, os = os_proxy, print = print_line, require = require_module, module = begin_module,
   dofile = function(path)
     check_text(path, "dofile", 3)
@@ -853,14 +873,7 @@ local base = setmetatable({
     repeat number = unique() until number >= a and number <= b
     return number
   end,
-}, { __index = _G })
-
-local function copy(value)
-  if type(value) ~= "table" then return value end
-  local own = {}
-  for name, item in pairs(value) do own[name] = item end
-  return own
-end
+}) do base[name] = value end
 
 local function set_options(env)
   local opt = {}
@@ -1060,8 +1073,8 @@ local HISTOGRAM = { new = new_histogram }
 local OF_PRELOAD, OF_LOADED = { __index = package.preload }, { __index = loaded_at_first }
 
 local function new_state(tid)
-  local env = { thread_id = tid }
-  env._G = env
+  local env = copy(base)
+  env.thread_id, env._G = tid, env
   drivers[env] = make_driver(env)
   local own = copy(SYSBENCH)
   own.tid, own.hooks, own.cmdline, own.rand = tid, {}, copy(CMDLINE), copy(rand)
@@ -1076,7 +1089,7 @@ local function new_state(tid)
   }
   local loaded = { _G = env, io = env.io, package = env.package, sysbench = env.sysbench }
   env.package.loaded = setmetatable(loaded, OF_LOADED)
-  return setmetatable(env, { __index = base })
+  return env
 end
 
 -- Entries of a client's coroutine. Each returns true and a result, or false and the message of the failure.

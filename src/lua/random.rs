@@ -3,9 +3,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
+use std::hash::{BuildHasher, RandomState};
 use std::slice;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LazyLock, Once};
 
 use crate::plan::{RandType, ScriptRandom};
 use crate::workload::mix;
@@ -16,8 +17,11 @@ thread_local! {
     static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The numbers of `sysbench.rand.unique`: the next one of this process, and the distance to the one after it.
-static UNIQUE: AtomicU32 = AtomicU32::new(0);
+/// The place where `sysbench.rand.unique` begins: another one in each run, also of the same seed, because scripts make
+/// keys of its numbers, which rows of the last run have.
+static UNIQUE_START: LazyLock<u32> = LazyLock::new(|| RandomState::new().hash_one(0) as u32);
+/// Its numbers: the next one of this process, and the distance to the one after it.
+static UNIQUE: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(*UNIQUE_START));
 static UNIQUE_STEP: AtomicU32 = AtomicU32::new(1);
 
 struct Draws {
@@ -173,6 +177,12 @@ extern "C" fn draw_pattern(pattern: *const u8, length: u32, drawn: *mut u8) {
             };
         }
     });
+}
+
+/// Returns the place where the numbers for several processes begin: far from those that this one took alone, as in
+/// `prepare`.
+pub(crate) fn unique_start() -> u32 {
+    UNIQUE_START.wrapping_add(1 << 31)
 }
 
 /// Takes the numbers of `unique` in turn with other processes, from now on: `place` of so many.

@@ -686,7 +686,7 @@ mod tests {
 
     #[test]
     fn error_of_a_global_that_the_script_refuses_has_its_words() {
-        let text = "getmetatable(_G).__newindex = function(_, n) error('no ' .. n) end";
+        let text = "setmetatable(_G, { __newindex = function(_, n) error('no ' .. n) end })";
         let script = Script {
             options: vec![("threads".to_owned(), ScriptValue::Number(1.0))],
             ..Script::of_text(text)
@@ -943,6 +943,51 @@ mod tests {
         assert!(matches!(state.resume(Reply::Nothing), Turn::Done(true)));
         assert_eq!(state.validates("a", "x"), Ok(true));
         assert_eq!(state.verify_queries().map(|queries| queries.len()), Ok(1));
+    }
+
+    #[test]
+    fn sleeps_of_c_stop_the_client_alone() {
+        let text = "local ffi = require('ffi')
+            ffi.cdef [[
+                int poll(struct pollfd *fds, unsigned long nfds, int timeout);
+                struct time_of_a_test { long tv_sec; long tv_nsec; };
+            ]]
+            ffi.C.usleep(1500000)
+            ffi.C.poll(nil, 0, 1500.9)
+            ffi.C.nanosleep(ffi.new('struct time_of_a_test', 1, 500000000), nil)
+            ffi.C.nanosleep(ffi.new('struct time_of_a_test[1]', { { 1, 500000000 } }), nil)
+            assert(ffi.C.poll(nil, 0, 0) == 0)";
+        let mut state = begun(&vm_of(text));
+        let expected = Duration::from_millis(1500);
+        for _ in 0..4 {
+            let turn = state.resume(Reply::Nothing);
+            let is_sleep = matches!(turn, Turn::Request(Request::Sleep(time)) if time == expected);
+            assert!(is_sleep, "{turn:?}");
+        }
+        assert!(matches!(state.resume(Reply::Nothing), Turn::Done(true)));
+    }
+
+    #[test]
+    fn globals_are_the_clients_own_when_it_lists_them_or_refuses_new_ones() {
+        let text = "sysbench.cmdline.options = {}
+            local names = {}
+            for name in pairs(_G) do names[name] = true end
+            assert(names.print and names.string and names.db_query and names.sysbench)
+            assert(rawget(_G, 'print') == print and getmetatable(_G) == nil)
+            function own() end
+            setmetatable(_G, { __newindex = function(_, name) error('no ' .. name, 0) end })
+            assert(select(2, pcall(function() other = 1 end)) == 'no other')
+            assert(tostring(1) == '1')";
+        let vm = vm_of(text);
+        for tid in 0..2 {
+            // What one client sets is none of the other's.
+            let mut state = vm.state(tid).expect("a state");
+            assert!(!state.has("own").expect("it looks"));
+            state.begin(Entry::Chunk).expect("it begins");
+            let turn = state.resume(Reply::Nothing);
+            assert!(matches!(turn, Turn::Done(true)), "{turn:?}");
+            assert!(state.has("own").expect("it looks"));
+        }
     }
 
     #[test]

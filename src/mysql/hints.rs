@@ -58,7 +58,7 @@ static HINTS: &[Row] = &[
 
     row(&[1044, 1142, 1143, 1227, 1370, 1410], &[Fill],
         "loadgen needs CREATE, DROP, ALTER, INDEX, SELECT, INSERT and DELETE on the database"),
-    row(&[1044, 1142, 1143, 1227, 1370, 1410], &[Inspect], "GRANT SELECT, UPDATE ON {database}.* TO the account"),
+    row(&[1044, 1142, 1143, 1227, 1370, 1410], &[Inspect], "GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO the account"),
     row(&[1044, 1142, 1143, 1227, 1370, 1410], ANY, "the account lacks a right: GRANT it, or -u names another account"),
 
     row(&[1050], &[Fill], "something else made this table meanwhile"),

@@ -31,7 +31,7 @@ pub(crate) use errors::{Asked, Failure, LOST, class};
 pub(crate) use hints::{Tried, hint, is_passing, recurs};
 pub(crate) use liveness::{Liveness, Threads};
 pub(crate) use options::{Address, ConnectOptions, ConnectionArgs, Env, SslMode, resolve};
-pub(crate) use preflight::{Needs, Ready};
+pub(crate) use preflight::{Needs, Ready, Writes};
 pub(crate) use server::{Fingerprint, changes, describe_driver, exposure, fingerprint, is_local};
 pub use session::reach;
 pub(crate) use session::{Infile, Session, is_nobody_listening};

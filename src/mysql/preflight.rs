@@ -17,6 +17,15 @@ use crate::observe::{Limit, host, process};
 use crate::terms::{self, Finding, counted, finding};
 use crate::workload::{Mark, Schema, State, Stream, TABLES_MAX};
 
+/// The writes of the statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writes {
+    None,
+    InsertOrDelete,
+    /// Some update, or may: the account needs this right.
+    Update,
+}
+
 pub struct Needs<'a> {
     pub database: &'a str,
     pub schema: Schema,
@@ -38,7 +47,7 @@ pub struct Needs<'a> {
     pub rows_there: bool,
     /// Statements that the clients of groups beside prepare at the first address, by the number of tables.
     pub statements_beside: &'a (dyn Fn(u32) -> u64 + Sync),
-    pub writes: bool,
+    pub writes: Writes,
     pub begins: bool,
     /// The longest time that an open connection may be idle.
     pub quiet_max: Duration,
@@ -112,7 +121,7 @@ async fn examine(
     if let Some(dataset) = &mut dataset {
         dataset.ids = found.ids();
         dataset.tables.atomic &= level.is_none_or(|level| level != "READ-UNCOMMITTED");
-        if needs.writes {
+        if needs.writes != Writes::None {
             tables.try_writes(dataset.tables.count).await?;
         }
     }
@@ -144,8 +153,19 @@ fn check_product(product: &Product, findings: &mut PreflightReport) {
     }
 }
 
-/// Refuses a server that reads BEGIN as the start of a block.
+/// Refuses a server that reads BEGIN as the start of a block, or does more than COMMIT says.
 fn check_begin(product: &Product, texts: &control::Variables, findings: &mut PreflightReport) {
+    let without = "or a workload without transactions (--skip-trx where it has that)";
+    let completion = texts.get("completion_type").map_or("NO_CHAIN", String::as_str);
+    if !matches!(completion, "NO_CHAIN" | "0") {
+        findings.problem(
+            format!(
+                "completion_type is {completion}: a COMMIT also begins a transaction, or closes the \
+                 connection, and this workload commits"
+            ),
+            format!("SET GLOBAL completion_type = NO_CHAIN, {without}"),
+        );
+    }
     let mode = texts.get("sql_mode").map_or("", String::as_str);
     let oracle = mode.split(',').any(|one| one.eq_ignore_ascii_case("ORACLE"));
     // MySQL's mode of that name, up to 5.7, does not change BEGIN.
@@ -153,8 +173,7 @@ fn check_begin(product: &Product, texts: &control::Variables, findings: &mut Pre
         findings.problem(
             "sql_mode is ORACLE: BEGIN begins a block there, and this workload begins transactions \
              with it",
-            "SET GLOBAL sql_mode without ORACLE, or a workload without transactions \
-             (--skip-trx where it has that)",
+            format!("SET GLOBAL sql_mode without ORACLE, {without}"),
         );
     }
 }
@@ -293,6 +312,11 @@ impl Tables<'_> {
             let (table, column) = (self.found.sql_name(number), self.found.schema.facts().writable);
             let sql = format!("UPDATE {table} SET {column} = {column} WHERE id = 0");
             let tried = self.session.execute(&sql).await;
+            // A server that is read-only says so first.
+            let denied = matches!(&tried, Err(Failure::Server { code: 1142 | 1143, .. }));
+            if denied && self.needs.writes != Writes::Update {
+                break;
+            }
             // A problem of one table is mostly one of all.
             if self.note_refusal(tried, number, "written")?.is_none() {
                 break;
@@ -701,9 +725,23 @@ mod tests {
             statements_beside: &|_| 0,
             clients_beside: 0,
             addresses: 1,
-            writes: true,
+            writes: Writes::Update,
             begins: true,
             quiet_max: Duration::from_mins(1),
+        }
+    }
+
+    #[test]
+    fn server_that_does_more_than_a_commit_says_is_refused() {
+        let judged = |value: &str| {
+            let set = ("completion_type".to_owned(), value.to_owned());
+            let texts = control::Variables::from([set]);
+            let product = Product::from_version("9.7.0", "");
+            concluded(|findings| check_begin(&product, &texts, findings))
+        };
+        assert_eq!(judged("NO_CHAIN").as_deref(), Ok(""));
+        for value in ["CHAIN", "RELEASE"] {
+            assert!(judged(value).is_err_and(|shown| shown.contains(value)), "{value}");
         }
     }
 

@@ -125,7 +125,7 @@ pub async fn fingerprint(
     let transport = target.transport().to_owned();
     let server = Server { host, port, transport, data_bytes, ..Server::default() };
     let mut measured = LeanSession::open(link, &Inbox::default(), None).await?;
-    let asked = ask(session, &mut measured, server).await;
+    let asked = ask(session, &mut measured, server, &target.address).await;
     measured.close(COURTESY).await;
     asked.map_err(|failure| explain(&failure, "read the server's version and variables"))
 }
@@ -134,6 +134,7 @@ async fn ask(
     session: &mut Session,
     measured: &mut LeanSession,
     mut server: Server,
+    address: &Address,
 ) -> Asked<Fingerprint> {
     server.database = database(session).await?;
     renew(session, &mut server).await?;
@@ -142,6 +143,11 @@ async fn ask(
     let own = listed.into_iter().flatten().find(|process| process.id as u32 == id);
     let seen_from = own.map_or(String::new(), |process| process.from);
     let mut whereabouts = whereabouts(session, &server.variables, port).await?;
+    // A proxy listens elsewhere.
+    let socket = whereabouts.socket.as_ref().and_then(|path| Path::new(path).canonicalize().ok());
+    let is_own = matches!(address, Address::Socket(path)
+        if socket.is_some() && path.canonicalize().ok() == socket);
+    whereabouts.listener = measured.listener().filter(|_| is_own);
     let forwarded = is_forwarded(root, measured.listener());
     let direct = is_same_host(root, &seen_from, port) && !forwarded;
     if !direct {
@@ -206,6 +212,7 @@ async fn whereabouts(
         pid_file: pid_file.filter(|file| file.starts_with('/')),
         port: port.or_else(|| get("port")?.parse().ok()),
         socket: get("socket"),
+        listener: None,
         uptime_s: uptime.and_then(|found| found.get("Uptime")?.parse().ok()),
         far_end: FarEnd::Unknown,
     })

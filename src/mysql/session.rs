@@ -15,8 +15,8 @@ use futures_util::stream::BoxStream;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error as Driver, IoError, Row, Value};
 
-use super::errors::optional;
 pub use super::errors::{Asked, Failure, LOST, Loss};
+use super::errors::{class, optional};
 use super::options::{ConnectOptions, Ssl, SslMode};
 use super::relay::{self, Relay};
 pub use super::target::ServerLink;
@@ -183,8 +183,10 @@ impl Session {
 
     /// One by one where the server refuses them together; unknown settings limit nothing.
     async fn set_up(&mut self) -> Asked<()> {
-        if optional(self.execute(own_settings()).await)?.is_some() {
-            return Ok(());
+        match self.execute(own_settings()).await {
+            // Any other error ends the session, as where `init_connect` fails.
+            Err(Failure::Server { code, .. }) if class(code).keeps_session() => {}
+            set => return set.map(|_| ()),
         }
         for Setting { name, value, .. } in &OWN {
             optional(self.execute(format!("SET SESSION {name} = {value}")).await)?;
@@ -484,6 +486,15 @@ mod tests {
             let error = opened(then(vec![denied()]), "marker-pw").err().expect("denied");
             assert!(error.to_string().contains("denied (1045)"), "{error}");
         }
+    }
+
+    #[test]
+    fn session_that_the_server_ends_at_once_has_the_server_s_error() {
+        let ok = b"\0\0\0\x02\0\0\0".to_vec();
+        let ended = b"\xff\xa0\x04#08S01Aborted connection (init_connect command failed)".to_vec();
+        let error = opened(vec![vec![greeting(false), ok, ended]], "marker-pw").err();
+        let error = error.expect("ended");
+        assert!(error.to_string().contains("error 1184") && error.may_pass(), "{error}");
     }
 
     #[test]

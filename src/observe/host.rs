@@ -215,9 +215,10 @@ fn disk_behind(path: &str) -> Option<String> {
 }
 
 /// Interfaces of containers, guests and tunnels: their traffic leaves through another one, too.
-const INNER: &str = "lo veth docker podman br- virbr lxc lxdbr vnet tun tap wg tailscale zt cni \
-                     flannel cali cilium dummy ifb vxlan genev gre sit ip6tnl eni azv gke";
-const COMPOSED: &str = "bond team br vlan macvlan macvtap ipvlan ovs";
+const INNER: &str = "lo veth docker podman nerdctl br- virbr lxc lxdbr incusbr vnet tun tap wg \
+                     tailscale zt cni flannel cali cilium kube dummy ifb vxlan genev gre sit \
+                     ip6tnl eni azv gke fwbr fwpr fwln";
+const COMPOSED: &str = "bond team br vmbr vlan macvlan macvtap ipvlan ovs";
 
 /// Received and sent bytes of `/proc/net/dev`: of the physical interfaces, else of the only composed one.
 pub(super) fn traffic(text: &str) -> Option<[u64; 2]> {
@@ -358,6 +359,9 @@ mod tests {
             (&["eth0.100"], Some(1)),
             (&["eth0", "podman0", "lxdbr0", "lxcbr0", "lxc4f1a", "cilium_host"], Some(1)),
             (&["eth0", "tailscale0", "ztks5abcde"], Some(1)),
+            (&["eth0", "nerdctl0", "incusbr0", "kube-bridge"], Some(1)),
+            // Proxmox: the host's address is on the bridge; a firewall's bridges are inside.
+            (&["enp1s0", "vmbr0", "tap100i0", "fwbr100i0", "fwpr100p0", "fwln100i0"], Some(1)),
             (&["eth0", "vxlan.calico", "genev_sys_6081", "gretap0", "sit0", "ip6tnl0"], Some(1)),
             (&["eth0", "enP53091s1np0", "eth1", "enP1s1"], Some(2)),
             (&["enP2p3s0f0", "enP2p3s0f1"], Some(2)),

@@ -63,6 +63,8 @@ pub struct Whereabouts {
     pub pid_file: Option<String>,
     pub port: Option<u16>,
     pub socket: Option<String>,
+    /// The process that listens at this socket, where the connection goes there: any user may know it.
+    pub listener: Option<u32>,
     /// `Uptime` of the server: a process of another age is not the server, as with an old file or a
     /// number of the server's container.
     pub uptime_s: Option<u64>,
@@ -193,7 +195,7 @@ pub(crate) struct HostReading {
 }
 
 impl Probe {
-    /// Finds the process on the host below a root by its pid file, then by its listener.
+    /// Finds the process on the host below a root, as far as the server's whereabouts tell it.
     pub(crate) fn below(root: &Path, server: &Whereabouts) -> Probe {
         let pid = find_process(root, server);
         Probe { root: root.to_owned(), pid, is_here: true, pid_here: pid, ..Probe::default() }
@@ -477,15 +479,16 @@ fn command_error(prefix: &[String], why: &str) -> Error {
 const AGE_SLACK_S: f64 = 5.0;
 const PID_FILE_MAX: u64 = 64;
 
-/// Finds the process at the connection's far end, else by its pid file, else by the listening socket.
-/// In another network namespace only the first is its own.
+/// Finds the process at the connection's far end, else the one that listens at its socket, else by its pid file, else by
+/// who listens there. In another network namespace only the first is its own; a pid file may be another server's.
 fn find_process(root: &Path, server: &Whereabouts) -> Option<u32> {
     let is_server = |pid: &u32| is_as_old(root, *pid, server.uptime_s);
     if let FarEnd::Here(pid) = server.far_end {
         return pid.filter(is_server);
     }
-    let filed = server.pid_file.as_ref().and_then(|file| filed(root, file));
-    filed.filter(is_server).or_else(|| listener(root, server).filter(is_server))
+    let by_file = || filed(root, server.pid_file.as_ref()?).filter(is_server);
+    let found = server.listener.filter(is_server).or_else(by_file);
+    found.or_else(|| listener(root, server).filter(is_server))
 }
 
 fn is_as_old(root: &Path, pid: u32, uptime_s: Option<u64>) -> bool {
@@ -761,6 +764,19 @@ mod tests {
             let last = probe.read().expect("a reading");
             let probed = probe.cost([&first, &last], Instant::now()).expect("a cost");
             assert!(probed.process.is_none() && probed.host.is_some());
+        }
+    }
+
+    #[test]
+    fn server_of_a_socket_is_its_listener_when_another_one_has_the_pid_file() {
+        let root = tree(0);
+        let stat = fs::read_to_string(root.path().join("proc/7/stat")).expect("there");
+        host::write(root.path(), "proc/8/stat", &stat);
+        host::write(root.path(), "proc/9/stat", &stat.replace(" 9000 ", " 500 "));
+        // Whoever opened the socket for the server, as systemd does, is older.
+        for (listener, found) in [(8, 8), (9, 7), (10, 7)] {
+            let server = Whereabouts { listener: Some(listener), ..server() };
+            assert_eq!(Probe::below(root.path(), &server).pid, Some(found));
         }
     }
 

@@ -61,7 +61,10 @@ pub type ScriptLog = Arc<dyn Fn(ScriptLine) + Send + Sync>;
 /// Makes the workload of a script: a name, and no statement that loadgen knows.
 pub(crate) fn workload_of(path: &str) -> Workload {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let name: String = name.chars().filter(char::is_ascii_graphic).collect();
+    let mut name: String = name.chars().filter(char::is_ascii_graphic).collect();
+    if name.is_empty() {
+        "script".clone_into(&mut name);
+    }
     Workload { name, ..Workload::default() }
 }
 
@@ -424,6 +427,13 @@ mod tests {
         assert_ne!(usual, of("hunter2", 8.0));
         assert_ne!(usual, of("other", 7.0));
         assert_eq!(ScriptIdentity::new(Vec::new(), &[]), ScriptIdentity::default());
+    }
+
+    #[test]
+    fn workload_of_a_script_has_a_name_when_no_letter_of_its_path_is_ascii() {
+        for (path, name) in [("a/b c.lua", "bc.lua"), ("a/日", "script"), ("日.lua", ".lua")] {
+            assert_eq!(workload_of(path).name, name, "{path}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::notes::{codes, marked};
 use super::options::Options;
 use super::page::Page;
 use super::question::{ComparedTables, Question, base_and_new, crashed};
-use super::ratio::{ASKED_FOR, p_text};
+use super::ratio::{explain_asked_for, p_text};
 use super::run::Runs;
 use super::table::{TableCell, WorkloadTable};
 use super::value::small_number;
@@ -72,8 +72,8 @@ pub fn compare<'a>(runs: impl Into<Runs<'a>>, question: &Question) -> Result<Com
     // A rate that was asked for counts only if there is nothing else.
     let all_asked_for = related.iter().all(|row| row.is_asked_for());
     let found_out = || related.iter().filter(|row| all_asked_for || !row.is_asked_for());
-    let nothing_found = all_asked_for && !related.is_empty();
-    let asked_for = nothing_found.then(|| ASKED_FOR.to_owned()).into_iter().collect();
+    let asked_for = related.first().filter(|_| all_asked_for);
+    let asked_for = asked_for.map(|row| explain_asked_for(row.table.metric)).into_iter().collect();
     let is = |verdict| move |row: &&&ComparedCell| row.verdict == verdict;
     let line = |row: &&ComparedCell| answer::change_line(row, several);
     let times = |row: &&ComparedCell| Some(row.ratio.as_ref()?.times);
@@ -188,7 +188,8 @@ fn page(table: &WorkloadTable, rows: &[ComparedCell], of: &Question) -> Page {
     let rows: Vec<&ComparedCell> = rows.iter().filter(shown).collect();
     let (related, without): (Vec<&ComparedCell>, Vec<&ComparedCell>) =
         rows.iter().partition(|row| row.ratio.is_some());
-    let asked_for = related.iter().any(|row| row.is_asked_for()).then(|| ASKED_FOR.to_owned());
+    let asked_for = related.iter().any(|row| row.is_asked_for());
+    let asked_for = asked_for.then(|| explain_asked_for(table.metric));
     let opposite = related.iter().filter_map(|row| row.explain_opposite());
     let whats = without.iter().chain(&related).filter_map(|row| row.lack_in_words());
     let imported = rows.iter().flat_map(|row| row.cells).flatten().any(TableCell::is_imported);

@@ -7,7 +7,7 @@ use super::names::{at_clients, label};
 use super::notes::{codes, explain_uncertainty, is_marked, marked, medians};
 use super::options::Options;
 use super::page::{Conditions, Page};
-use super::question::{nothing_in_common, of_two, pair};
+use super::question::{nothing_in_common, of_two, pair, with_number_of};
 use super::ratio::{Ratio, Ratios, common};
 use super::run::Runs;
 use super::table::{
@@ -68,7 +68,11 @@ fn pairs<'a>(
         let pairs: Vec<Pair> = common(table).into_iter().map(pair).collect();
         found.extend((!pairs.is_empty()).then(|| (table.clone(), pairs)));
     }
-    if found.is_empty() { Err(nothing_in_common(labels[0], &labels[1..], "")) } else { Ok(found) }
+    if found.is_empty() {
+        let but = with_number_of(options.metric);
+        return Err(nothing_in_common(labels[0], &labels[1..], &but));
+    }
+    Ok(found)
 }
 
 pub(super) fn changes(tables: &[WorkloadTable], options: &Options) -> Result<Vec<Page>> {

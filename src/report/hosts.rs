@@ -28,7 +28,9 @@ pub(crate) fn page(table: &WorkloadTable) -> Page {
     }
     let late = |host: &ClientHost| host.share.as_ref()?.turns.turn_delay_tail_us;
     let rate = |(step, host): &(&Summary, &ClientHost)| {
-        (step.measured_s > 0.0).then(|| host.ops as f64 / step.measured_s)
+        // The ops of a host that was lost are not known.
+        let is_known = host.ops > 0 || host.share.is_some() || host.clients == 0;
+        (is_known && step.measured_s > 0.0).then(|| host.ops as f64 / step.measured_s)
     };
     let decimals = rate_decimals(rows.iter().filter_map(rate));
     let sheet = Rows::new(rows)

@@ -20,7 +20,7 @@ use super::note::{self, MARK};
 use super::notes::{self, is_all_marked, is_marked, noted_with};
 use super::options::Options;
 use super::page::Page;
-use super::ratio::{ASKED_FOR, Ratio, Ratios, is_asked_for};
+use super::ratio::{Ratio, Ratios, explain_asked_for, is_asked_for};
 use super::run::{Run, Runs, ending};
 use super::table::{Item, LabelRow, TableCell, WorkloadTable, is_comparable, merit};
 use super::tables::{self, tables_to_show};
@@ -317,7 +317,7 @@ impl<'a> ReportPage<'a> {
 
     fn numbers(&self, at: usize) -> Markup {
         let (labels, plain) = (self.labels, &self.tables[at]);
-        let (related, remarks) = self.ratios(at, plain);
+        let (related, remarks) = self.ratios(at);
         let mut numbers = chart::over_clients(plain, labels);
         numbers.extend(related.iter().flat_map(|related| chart::over_clients(related, labels)));
         html! {
@@ -387,11 +387,8 @@ impl<'a> ReportPage<'a> {
     }
 
     /// Relates a workload to the label that was asked for, else to the page's base where it was measured.
-    fn ratios(
-        &self,
-        at: usize,
-        plain: &WorkloadTable<'a>,
-    ) -> (Option<WorkloadTable<'a>>, Vec<String>) {
+    fn ratios(&self, at: usize) -> (Option<WorkloadTable<'a>>, Vec<String>) {
+        let plain = &self.tables[at];
         let base = self.options.baseline.as_deref().or_else(|| base_of(plain, self.base));
         let is_other = |base: &&str| plain.lines.iter().any(|line| line.label != *base);
         let Some(base) = base.filter(is_other) else { return (None, Vec::new()) };
@@ -399,7 +396,8 @@ impl<'a> ReportPage<'a> {
             return (None, vec![format!("No ratios: {} was not measured here.", label(base))]);
         };
         let mut remarks = notes::unrelated(&table);
-        remarks.extend((table.columns.len() < plain.columns.len()).then(|| ASKED_FOR.to_owned()));
+        let is_cut = table.columns.len() < plain.columns.len();
+        remarks.extend(is_cut.then(|| explain_asked_for(table.metric)));
         let any = table.items().any(|of| of.line.label != base && of.cell.relative.is_some());
         remarks.extend((!any).then(|| format!("No other label has a ratio to {}.", label(base))));
         (any.then_some(table), remarks)

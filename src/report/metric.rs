@@ -517,8 +517,7 @@ pub const FIGURES: &[Figure] = figures! {
     "handlers" [], "calls/op", "handler calls an op", "calls of the storage engine", false, None, handlers;
     "ahi" [], "%", "adaptive hash index", "percent of the searches that it answered", true, None, ahi;
     "server-cpu" [], "us/op", "server CPU an op", "microseconds", false, None, server_cpu_us;
-    "cs" [], "switches/op", "context switches an op", "of the server's process", false, None,
-        |s| of_process(s, |p| Some(p.voluntary_switches? as f64 + p.involuntary_switches? as f64));
+    "cs" [], "switches/op", "context switches an op", "of the server's process", false, None, switches;
     "reads" [], "reads/op", "disk reads an op", "of the server's host", false, None,
         |s| of_host(s, |h| Some(h.disk_reads? as f64));
     "read-time" [], "us/op", "disk read time an op", "microseconds, of the server's host", false, None,
@@ -597,6 +596,21 @@ fn of_process(step: &Summary, of: fn(&ProcessCost) -> Option<f64>) -> Option<f64
     step.per_op(of(probed.process.as_ref()?)?, probed.first_s)
 }
 
+/// Threads that the server may make for clients that log in again, as a part of the clients.
+const THREADS_MADE_MAX: f64 = 0.05;
+
+/// Those of threads that ended are lost: without a thread cache each connection has a new one.
+fn switches(step: &Summary) -> Option<f64> {
+    let every = step.groups.iter().map(|group| group.reconnect_every);
+    let log_in_again = every.chain([step.plan.reconnect_every]).any(|every| every.is_some());
+    let made = step.status().and_then(|status| counter(status, "Threads_created"));
+    let most = THREADS_MADE_MAX * f64::from(step.clients_of_all());
+    if log_in_again && made.is_some_and(|made| made > most) {
+        return None;
+    }
+    of_process(step, |p| Some(p.voluntary_switches? as f64 + p.involuntary_switches? as f64))
+}
+
 fn of_host(step: &Summary, of: fn(&HostCost) -> Option<f64>) -> Option<f64> {
     let probed = step.server.probed.as_ref()?;
     step.per_op(of(probed.host.as_ref()?)?, probed.first_s)
@@ -627,6 +641,7 @@ pub(crate) fn find_figure(name: &str) -> Option<&'static Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::Probed;
 
     #[test]
     fn names_are_read_and_written_alike() {
@@ -670,6 +685,27 @@ mod tests {
         };
         for (name, found) in [("mean", (0, true)), ("max", (0, true)), ("qps", (2, false))] {
             assert_eq!(values(name), found, "{name}");
+        }
+    }
+
+    #[test]
+    fn switches_are_not_known_when_the_threads_that_made_them_have_ended() {
+        let mut step = Summary::sound();
+        step.plan.reconnect_every = Some(20);
+        let process = ProcessCost {
+            voluntary_switches: Some(600_000),
+            involuntary_switches: Some(0),
+            ..ProcessCost::default()
+        };
+        step.server.probed = Some(Probed { process: Some(process), ..Probed::default() });
+        let cs: Metric = "cs".parse().expect("a metric");
+        for (made, known) in [(None, true), (Some(0), true), (Some(1), false)] {
+            if let Some(made) = made {
+                let status = step.server.status.as_mut().expect("there");
+                status.deltas.insert("Threads_created".to_owned().into(), made);
+            }
+            let value = cs.value(Run::Measured(&step)).expect("a value");
+            assert_eq!(value.is_some(), known, "{made:?} for 8 clients");
         }
     }
 

@@ -13,7 +13,7 @@ use super::labels::{Labels, base_of, first_measured, labels};
 use super::names::label;
 use super::notes::noted;
 use super::options::Options;
-use super::ratio::{ASKED_FOR, Ratios, is_asked_for};
+use super::ratio::{Ratios, explain_asked_for, is_asked_for};
 use super::run::Runs;
 use super::table::WorkloadTable;
 use super::tables::tables_to_show;
@@ -24,7 +24,8 @@ use crate::terms::{Code, Picture, Raised};
 const WIDE: Size = (720.0, 420.0);
 const SMALL: Size = (460.0, 300.0);
 const TITLE: f64 = 26.0;
-const LABEL_MAX: usize = 48;
+/// Room of the sample before a label.
+const SAMPLE: f64 = 36.0;
 /// Characters of a workload and a label that also a long title leaves.
 const NAME_MIN: usize = 20;
 
@@ -67,7 +68,7 @@ pub fn picture<'a>(runs: impl Into<Runs<'a>>, options: &Options, what: Picture) 
         let asked_for = what == Picture::Relative && tables.iter().any(of);
         let error = Error::data("there is nothing to draw in these summaries")
             .hint("another --chart, or --format text for what they hold");
-        return Err(if asked_for { error.hint(ASKED_FOR) } else { error });
+        return Err(if asked_for { error.hint(explain_asked_for(options.metric)) } else { error });
     }
     let mut notes: Vec<String> = Vec::new();
     notes.extend(bars(&charts).map(str::to_owned));
@@ -106,7 +107,10 @@ fn file(charts: &[Chart], labels: &Labels, notes: &[String]) -> String {
     let chars = |width: f64| (width / (CHAR + 1.0)) as usize;
     let drawn = drawn(charts).into_iter().map(|at| {
         let sample = html! { g class=(class(at)) { (sample(at)) } };
-        (Some(sample), clip(&label(labels[at]), LABEL_MAX))
+        let text = label(labels[at]);
+        // Letters of other scripts may be twice as wide.
+        let each = if text.is_ascii() { 1 } else { 2 };
+        (Some(sample), clip(&text, chars(inner - SAMPLE) / each))
     });
     let spans = charts.iter().flat_map(|chart| &chart.spans);
     let shades: BTreeSet<Shade> = spans.map(|span| span.shade).collect();
@@ -134,7 +138,7 @@ fn file(charts: &[Chart], labels: &Labels, notes: &[String]) -> String {
             @for (at, (sample, text)) in lines.iter().enumerate() {
                 (moved(MARGIN, below(at), &html! {
                     @if let Some(sample) = sample { (sample) }
-                    text x=(if sample.is_some() { "36" } else { "0" }) y="10" { (text) }
+                    text x=(px(if sample.is_some() { SAMPLE } else { 0.0 })) y="10" { (text) }
                 }))
             }
         }

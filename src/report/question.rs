@@ -126,9 +126,8 @@ impl Question {
                 if imported::any_lacks(&found.tables) {
                     return Err(imported::not_printed(&found.tables, runs));
                 }
-                let but = format!(" where there is a number of {metric}");
-                let but = if self.also.is_empty() { "" } else { &but };
-                return Err(nothing_in_common(&self.base, &self.new_labels(), but));
+                let but = with_number_of(metric);
+                return Err(nothing_in_common(&self.base, &self.new_labels(), &but));
             }
             for (table, labels) in found.tables.into_iter().zip(found.labels) {
                 // Two names may stand for one number: natural, and qps.
@@ -236,6 +235,14 @@ fn no_pair(labels: &[&str]) -> Error {
         _ => Error::usage(format!("there are {} labels: {named}", labels.len()))
             .hint("--baseline LABEL and --new LABEL name the two that are compared"),
     }
+}
+
+/// Returns what cells must have besides: those that were measured may lack a number that was asked for.
+pub(super) fn with_number_of(metric: Metric) -> String {
+    if metric == Metric::Natural {
+        return String::new();
+    }
+    format!(" where there is a number of {metric}")
 }
 
 pub(super) fn nothing_in_common(base: &str, new: &[&str], but: &str) -> Error {

@@ -321,5 +321,21 @@ pub(super) fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { number(p, 3) }
 }
 
-pub(crate) const ASKED_FOR: &str =
-    "at a given rate QPS is what was asked for, not what was found: --metric p99";
+/// Explains why a rate that was given decides nothing. A group beside has a latency of its own.
+pub(crate) fn explain_asked_for(metric: Metric) -> String {
+    let group = metric.split().0.map_or_else(String::new, |group| format!("{group}."));
+    format!("at a given rate QPS is what was asked for, not what was found: --metric {group}p99")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_the_group_when_its_rate_was_given() {
+        for (name, advice) in [("qps", "--metric p99"), ("writer.tps", "--metric writer.p99")] {
+            let told = explain_asked_for(name.parse().expect(name));
+            assert!(told.ends_with(advice), "{told}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, left, levels_in_words};
 use crate::mysql::{
     Asked, ConnectOptions, Dataset, Failure, Fingerprint, Liveness, Needs, Ready, ServerLink,
-    Session, Tables, discover, explain, optional, preflight, query_single,
+    Session, Tables, Writes, discover, explain, optional, preflight, query_single,
     server::Product,
     {server, status},
 };
@@ -21,7 +21,9 @@ use crate::progress::Progress;
 use crate::stop::{Stop, or_stop, within};
 use crate::summary::{Levels, Prepared, Server, Settled};
 use crate::terms::{self, Finding};
-use crate::workload::{Schema, Statement, Stream, Workload, name_part, quoted, seed_of};
+use crate::workload::{
+    Schema, Statement, StatementKind, Stream, Workload, name_part, quoted, seed_of,
+};
 
 pub(super) async fn open(link: &ServerLink, charset: Option<&str>) -> Result<Session> {
     // Boxed: a log-in of the driver's is large.
@@ -90,6 +92,20 @@ impl PreparedServer<'_> {
     }
 }
 
+fn writes(plan: &Plan) -> Writes {
+    // An INSERT may update rows that are there.
+    let updates = |one: &Statement| {
+        matches!(one.kind(), StatementKind::Update | StatementKind::Other)
+            || one.sql.to_ascii_uppercase().contains("ON DUPLICATE KEY")
+    };
+    // An account that only reads may run a script.
+    match plan.workloads().flat_map(Workload::statements).any(updates) {
+        _ if !plan.writes() => Writes::None,
+        true => Writes::Update,
+        false => Writes::InsertOrDelete,
+    }
+}
+
 /// Refuses a server or tables that a sweep cannot run on, and spreads the clients over the tables.
 pub(super) async fn preflight(
     plan: &Plan,
@@ -120,8 +136,7 @@ pub(super) async fn preflight(
         statements: &|tables| plan.prepared_by_table(spread(tables), tables),
         rows_there: plan.workloads().any(|of| !of.statements().all(Statement::inserts)),
         statements_beside: &|tables| plan.count_prepared_beside(tables, addresses),
-        // An account that only reads may run a script.
-        writes: plan.writes(),
+        writes: writes(plan),
         begins: plan.workloads().any(Workload::has_begin),
         // Opening so many takes as long, doubled for slow servers.
         quiet_max: Duration::from_secs(2) * clients / limits::CONNECTS_PER_S
@@ -138,7 +153,25 @@ pub(super) async fn preflight(
     if schema.filled() {
         plan.workloads().try_for_each(|workload| workload.fits(rows))?;
     }
+    if count > 0 {
+        check_charset(plan.charset.as_deref(), &ready.dataset.formats)?;
+    }
     Ok((spread, ready))
+}
+
+/// Beginnings of the collations of character sets whose letters have two or four bytes.
+const WIDE: [&str; 3] = ["ucs2", "utf16", "utf32"];
+
+/// Refuses to send bytes as they are to tables that take several of them for one letter.
+fn check_charset(charset: Option<&str>, formats: &[String]) -> Result<()> {
+    let binary = charset.is_some_and(|name| name.eq_ignore_ascii_case("binary"));
+    let is_wide = |format: &String| WIDE.iter().any(|name| format.contains(name));
+    if binary && formats.iter().any(is_wide) {
+        let text = "--charset binary: a letter of these tables has several bytes, and their texts \
+                    would become others";
+        return Err(Error::server(text).hint("--charset latin1 has a byte a letter, too"));
+    }
+    Ok(())
 }
 
 /// Refuses addresses whose servers have not the version of the first: no step has two.
@@ -526,6 +559,18 @@ async fn set(session: &mut Session, orders: &[String]) -> Asked<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn binary_sessions_are_refused_where_a_letter_has_several_bytes() {
+        let refused = |charset: Option<&str>, collation: &str| {
+            let format = format!("InnoDB Dynamic {collation}, PRIMARY BTREE (id)");
+            check_charset(charset, &[format]).is_err()
+        };
+        assert!(refused(Some("BINARY"), "utf16le_general_ci"));
+        assert!(refused(Some("binary"), "ucs2_general_ci"));
+        assert!(!refused(Some("binary"), "utf8mb4_bin") && !refused(Some("latin1"), "utf32_bin"));
+        assert!(!refused(None, "utf16_general_ci"));
+    }
 
     #[test]
     fn tables_are_taken_for_the_plan_s_when_they_are_not_checked() {

@@ -699,8 +699,14 @@ fn print(tables: Vec<Options>, steps: &[&Summary], out: &Path, quiet: bool) -> R
     for mut options in tables.into_iter().filter(|_| !steps.is_empty()) {
         let compared = options.baseline.iter().chain(&options.new);
         let mut compared = compared.filter(|_| options.layout.compares());
-        if let Some(label) = compared.find(|label| !is_measured(label)) {
-            let text = format!("layout {} is left out: '{label}' was not measured", options.layout);
+        let missing = compared.find(|label| !is_measured(label));
+        let missing = missing.map(|label| format!("'{label}' was not measured"));
+        let lacks_suite =
+            options.layout == Layout::Suite && steps.iter().all(|step| step.suite.is_none());
+        if let Some(what) =
+            missing.or_else(|| lacks_suite.then(|| "no suite was measured".to_owned()))
+        {
+            let text = format!("layout {} is left out: {what}", options.layout);
             if reported.insert(text.clone()) {
                 say(&line(&text));
             }
@@ -750,6 +756,12 @@ mod tests {
             let refused = tables(&profile, &experiment).map(drop);
             assert!(refused.is_err_and(|error| error.to_string().starts_with("p:7:")), "{key}");
         }
+    }
+
+    #[test]
+    fn layout_of_suites_is_left_out_when_none_was_measured() {
+        let tables = vec![Options { layout: Layout::Suite, ..Options::default() }];
+        assert!(print(tables, &[&Summary::default()], Path::new("results"), true).is_ok());
     }
 
     #[test]

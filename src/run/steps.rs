@@ -11,8 +11,8 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use super::before::{
-    Patience, Preparation, PreparedServer, check_versions, close, open, preflight, probe, read_all,
-    with_liveness,
+    Patience, Preparation, PreparedServer, ask, check_versions, close, open, preflight, probe,
+    read_all, with_liveness,
 };
 use super::conditions::Watch;
 use super::forecast::Forecast;
@@ -34,7 +34,7 @@ use crate::mysql::{
     ServerLink, Session, Tables, changes, dataset, describe_driver, exposure, fingerprint,
     optional, quoted_text,
 };
-use crate::observe::{ClientReading, IntervalLog, Whereabouts, host, peak_resident_bytes};
+use crate::observe::{ClientReading, IntervalLog, host, peak_resident_bytes};
 use crate::plan::knobs::{LoadSpec, SuiteSpec};
 use crate::plan::{Plan, Spread, Step, Warm, limits, units};
 use crate::progress::Progress;
@@ -248,6 +248,10 @@ impl<'a> Steps<'a> {
             Job::Suite(spec) => self.suite(at, step, spec).await,
         };
         let (mut run, described) = measured?;
+        let by_command = at.probe.as_ref().is_some_and(|probe| !probe.is_local());
+        if by_command && run.readings.status.is_some() && run.readings.probed.is_none() {
+            self.progress.warn("the probe did not read the server's host: its costs are unknown");
+        }
         let changed = run.readings.changed.as_deref().unwrap_or_default();
         if run.error.is_none()
             && let Some(changed) = no_result(changed)
@@ -506,9 +510,13 @@ impl<'a> Steps<'a> {
             *at = self.survey(at.link, session).await?;
             return Ok(());
         }
-        // A restarted server has another age.
-        let server = Whereabouts { uptime_s: None, ..at.found.whereabouts.clone() };
-        match probe(self.prefix.clone(), server, at.found.same_host).await {
+        // A restarted server is another process, of another age.
+        let looking = async {
+            let asking = Box::pin(fingerprint(&mut session, at.link, None));
+            let found = ask(at.link, asking).await?;
+            probe(self.prefix.clone(), found.whereabouts, found.same_host).await
+        };
+        match looking.await {
             Ok(probe) => at.probe = probe,
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }

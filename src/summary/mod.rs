@@ -283,8 +283,8 @@ contract! {
         /// The addresses that its clients were dealt out to, where there are several; not there with one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub addresses: Vec<AddressCounts>,
-        /// Length of its window, seconds: that of the step. With `ops` it ends with the measured clients, or with its own
-        /// last success after that.
+        /// Length of its window, seconds: that of the step. Where a script ended all of its clients, it ends with the last
+        /// one. With `ops` it ends with the measured clients, or with its own last success after that.
         pub measured_s: f64,
         #[serde(flatten)]
         pub totals: Totals,
@@ -1009,9 +1009,9 @@ impl Summary {
         self.per_op(counter(status, name)?, status.first_s)
     }
 
-    /// Returns the same per second.
+    /// Returns the same per second, of a single address alone, too.
     pub(crate) fn counter_per_s(&self, name: &str) -> Option<f64> {
-        let status = self.status()?;
+        let status = self.status().filter(|_| self.addresses.is_empty())?;
         Some(counter(status, name)? / self.covered_s(status.first_s)?)
     }
 }
@@ -1183,6 +1183,14 @@ mod tests {
         let status = summary.server.status.as_mut().expect("there");
         status.deltas.insert("Innodb_data_reads".to_owned().into(), -5);
         assert_eq!(summary.counter_per_s("Innodb_data_reads"), None);
+    }
+
+    #[test]
+    fn a_counter_says_nothing_when_it_is_of_the_first_of_several_addresses() {
+        let mut summary = Summary::sound();
+        summary.addresses = vec![AddressCounts::default(); 2];
+        assert_eq!(summary.counter_per_s("Questions"), None);
+        assert_eq!(summary.counter_per_op("Questions"), None);
     }
 
     #[test]

@@ -228,16 +228,21 @@ impl<'a> Arguments<'a> {
     }
 
     fn setting(&mut self, name: &str, items: &[&str]) {
-        let known = options::find(name).filter(|entry| entry.group != Group::Own);
+        let is_script = self.script.is_some();
+        let known = options::find(name)
+            .filter(|entry| entry.group != Group::Own && !(is_script && entry.is_of_test()));
         let Some(entry) = known else {
             let name = name.replace('-', "_");
-            let why = "will not be exported, because the type is unknown";
-            self.after_header.push_str(&format!("WARNING: Global option '{name}' {why}\n"));
+            if let Some(call) = &mut self.script {
+                // It declares its options later.
+                call.configured.push(name);
+            } else {
+                self.after_header.push_str(&format!("WARNING: {}\n", unexported(&name)));
+            }
             return;
         };
         if entry.is_of_test() || entry.kind == OptionKind::File {
-            let note = format!("{name} has no effect in a config file, as in sysbench");
-            return self.notes.push(note);
+            return self.notes.push(unset(name));
         }
         let word = items.first().copied().unwrap_or_default();
         let text = match entry.kind {
@@ -613,6 +618,16 @@ fn answer(text: &str) -> Opening {
 pub(super) fn invalid_option(name: &str, value: Option<&str>) -> String {
     let value = value.map(|value| format!("={}", mask_value(name, value)));
     format!("invalid option: --{name}{}", value.unwrap_or_default())
+}
+
+/// Returns the words for an option of a config file that nobody declares.
+pub(super) fn unexported(name: &str) -> String {
+    format!("Global option '{name}' will not be exported, because the type is unknown")
+}
+
+/// Returns the words for an option that a config file cannot set.
+pub(super) fn unset(name: &str) -> String {
+    format!("{name} has no effect in a config file, as in sysbench")
 }
 
 pub(super) fn invalid_value(name: &str, value: &str) -> String {

@@ -41,6 +41,8 @@ pub(crate) struct Answer {
 /// Translates a command line, unless all of it is loadgen's.
 pub(crate) fn translate(args: &[String], loadgen: &[NativeVerb]) -> Option<Answer> {
     let (mut flags, mut words) = (Vec::new(), Vec::new());
+    // Words behind `--` are a script's own.
+    let (args, own) = args.split_at(args.iter().position(|arg| arg == "--").unwrap_or(args.len()));
     let mut args = args.iter().skip(1).map(String::as_str).peekable();
     while let Some(arg) = args.next() {
         if !arg.starts_with('-') {
@@ -77,7 +79,12 @@ pub(crate) fn translate(args: &[String], loadgen: &[NativeVerb]) -> Option<Answe
     if let Some(program) = program.filter(|_| command_line.theirs.is_empty()) {
         command_line.theirs.push((program.name.to_owned(), format!("{}'s", program.name)));
     }
-    let command = command_line.command();
+    let own = own.iter().map(|word| match word.split_once('=') {
+        // Output never holds a password.
+        Some((name, _)) if options::may_be_password(name) => format!(" {name}=..."),
+        _ => format!(" {}", quoted(word)),
+    });
+    let command: String = std::iter::once(command_line.command()).chain(own).collect();
     let mut what = vec![list_by_owner(&command_line.theirs)];
     what.append(&mut command_line.dropped);
     (!command_line.theirs.is_empty()).then(|| Answer { what: what.join("\n  "), command })

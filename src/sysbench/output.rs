@@ -16,7 +16,8 @@ pub(crate) enum Level {
     Fatal,
     #[cfg(feature = "lua")]
     Alert,
-    /// sysbench's warnings do not occur here.
+    #[cfg(feature = "lua")]
+    Warning,
     Notice = 3,
     Info,
     Debug,
@@ -68,6 +69,8 @@ impl Log {
             Level::Fatal => "FATAL: ",
             #[cfg(feature = "lua")]
             Level::Alert => "ALERT: ",
+            #[cfg(feature = "lua")]
+            Level::Warning => "WARNING: ",
             Level::Notice | Level::Info => "",
             Level::Debug => "DEBUG: ",
         };

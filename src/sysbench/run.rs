@@ -217,7 +217,9 @@ impl Report<'_> {
             }
             if !is_own && rate > 0 && output != OutputVersion::V0_5 {
                 let QueueLength { waiting, busy } = queue;
-                let line = format!("queue length: {waiting}, concurrency: {busy}");
+                // As in sysbench, the line without a driver has no comma.
+                let comma = if log.has_driver { "," } else { "" };
+                let line = format!("queue length: {waiting}{comma} concurrency: {busy}");
                 log.stamped(output, at_s, &line);
             }
         }

@@ -10,9 +10,9 @@ use futures_util::future::{Either, LocalBoxFuture, join_all, select};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::arguments::{invalid_option, invalid_value};
+use super::arguments::{invalid_option, invalid_value, unexported, unset};
 use super::options::{OFF, ON, OPTIONS, OptionKind, OptionValues, int, leading_number};
-use super::output::{Counted, INITIALIZING, Log};
+use super::output::{Counted, INITIALIZING, Level, Log};
 use super::run::{self, ReportHooks};
 use super::settings::{Ended, ScriptCall, Settings};
 use crate::engine::{QueueLength, Runner};
@@ -33,7 +33,7 @@ const SIZE: u8 = 3;
 const DOUBLE: u8 = 4;
 const LIST: u8 = 6;
 const FILE: u8 = 7;
-/// The random numbers of commands are the same in every run.
+/// Without a seed the random numbers of commands are the same in every run.
 pub(super) const SEED: u64 = 1;
 
 pub(super) async fn run(
@@ -59,7 +59,9 @@ struct Program<'a> {
 impl Program<'_> {
     fn vm(&self, script: &Arc<Script>) -> Result<Vm> {
         let log = Arc::clone(self.log);
-        Vm::new(script, SEED, Box::new(move |line| locked(&log).take(line)))
+        // A run with the same seed draws other numbers.
+        let seed = u64::from(self.settings.seed) << 32 | SEED;
+        Vm::new(script, seed, Box::new(move |line| locked(&log).take(line)))
     }
 
     fn runner(&self, vm: &Vm, tid: u32) -> Result<Runner<'_>> {
@@ -130,6 +132,13 @@ async fn run_command(
     Arc::make_mut(&mut script).options.extend(own.iter().cloned());
     vm.set_options(&script)?;
     main.state.take_options()?;
+    for name in &call.configured {
+        if declared.iter().flatten().any(|option| option.name.replace('-', "_") == *name) {
+            say(&format!("loadgen: {}", unset(name)));
+        } else {
+            locked(log).say(Level::Warning, &unexported(name));
+        }
+    }
     let is_defined = main.state.has(command)?;
     let status = match (command, main.state.own_command(command)?) {
         (_, Some(true)) if settings.threads > 1 => program.run_in_all(&vm, command).await?,

@@ -59,6 +59,8 @@ pub(crate) struct ScriptCall {
     pub to_stderr: bool,
     /// Options that sysbench itself has not.
     pub given: Vec<(String, Option<String>)>,
+    /// Names in config files that sysbench itself has not, with `_`.
+    pub configured: Vec<String>,
     /// The words for the first option of sysbench's own whose value is wrong.
     pub wrong: Option<String>,
     pub argv: Vec<String>,

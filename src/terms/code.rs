@@ -251,7 +251,7 @@ codes! {
     ServerReplaced "server_replaced" Failed Stored { when: Text, changes: Text }
         "another server answered {when}: {changes}" "give each server a --label";
     Abandoned "abandoned" Failed Stored { count: Count("operation"), group: Group }
-        "{count}{group} got no answer before the step ended"
+        "{count}{group} got no answer in time"
         "look at the server's log; in an open loop, use a lower --rate";
     Outages "outages" Failed Stored { count: Count("outage"), longest: Seconds, group: Group }
         "{count}{group}: no operation succeeded for up to {longest}" "--layout outages shows when";

@@ -137,7 +137,8 @@ async fn find_tables(
     let (queries, elsewhere) = evidence.find_queries(&location);
     if elsewhere > 0 {
         progress.warn(&format!(
-            "{elsewhere} of the steps with queries ran on another server: --elsewhere asks theirs here"
+            "{elsewhere} of the steps with queries ran on another server or in another database: \
+             --elsewhere asks theirs here"
         ));
     }
     if tables.is_empty() && queries.is_empty() {

@@ -39,7 +39,8 @@ type RowTexts = Vec<Option<String>>;
 struct Answer {
     rows: usize,
     first: Vec<RowTexts>,
-    differs: bool,
+    /// The first row that is not the expected one, and its place.
+    other: Option<(usize, RowTexts)>,
 }
 
 /// Asks each in a transaction that may write nothing; a query may take any time. Summaries may come from others.
@@ -66,7 +67,8 @@ pub(super) async fn ask(
         }
         let mut answer = Answer::default();
         let asked = {
-            let mut asking = pin!(session.read(&query.sql, |row| answer.take(&row, &query.rows)));
+            let mut asking =
+                pin!(session.read(&query.sql, |row| answer.take(texts(&row), &query.rows)));
             loop {
                 tokio::select! {
                     biased;
@@ -89,9 +91,11 @@ pub(super) async fn ask(
 }
 
 impl Answer {
-    fn take(&mut self, row: &Row, expected: &[RowTexts]) {
-        let row = texts(row);
-        self.differs |= expected.get(self.rows).is_none_or(|wanted| !is_row(wanted, &row));
+    fn take(&mut self, row: RowTexts, expected: &[RowTexts]) {
+        let differs = expected.get(self.rows).is_none_or(|wanted| !is_row(wanted, &row));
+        if differs && self.other.is_none() {
+            self.other = Some((self.rows, row.clone()));
+        }
         self.rows += 1;
         if self.first.len() < ROWS_SHOWN {
             self.first.push(row);
@@ -99,11 +103,20 @@ impl Answer {
     }
 
     fn describe_difference(&self, expected: &[RowTexts]) -> Option<String> {
-        (self.differs || self.rows != expected.len()).then(|| {
+        (self.other.is_some() || self.rows != expected.len()).then(|| {
             let (wanted, found) =
                 (describe(expected.len(), expected), describe(self.rows, &self.first));
-            format!("expected {wanted}; there {} {found}", if self.rows > 1 { "are" } else { "is" })
+            let are = if self.rows > 1 { "are" } else { "is" };
+            let hidden = self.describe_hidden(expected).unwrap_or_default();
+            format!("expected {wanted}; there {are} {found}{hidden}")
         })
+    }
+
+    /// Describes the first other row, if it is behind those that are shown.
+    fn describe_hidden(&self, expected: &[RowTexts]) -> Option<String> {
+        let (at, row) = self.other.as_ref().filter(|(at, _)| *at >= ROWS_SHOWN)?;
+        let wanted = describe_row(expected.get(*at)?);
+        Some(format!("; row {} is {}, not {wanted}", at + 1, describe_row(row)))
     }
 }
 
@@ -123,17 +136,18 @@ fn texts(row: &Row) -> RowTexts {
     (0..row.len()).map(text).collect()
 }
 
-fn describe(count: usize, rows: &[RowTexts]) -> String {
+fn describe_row(row: &RowTexts) -> String {
     let value = |value: &Option<String>| match value {
         Some(text) => format!("'{}'", clip(text, VALUE_MAX)),
         None => "NULL".to_owned(),
     };
-    let row = |row: &RowTexts| {
-        let more = if row.len() > VALUES_SHOWN { ", …" } else { "" };
-        let values: Vec<String> = row.iter().take(VALUES_SHOWN).map(value).collect();
-        format!("({}{more})", values.join(", "))
-    };
-    let shown: Vec<String> = rows.iter().take(ROWS_SHOWN).map(row).collect();
+    let more = if row.len() > VALUES_SHOWN { ", …" } else { "" };
+    let values: Vec<String> = row.iter().take(VALUES_SHOWN).map(value).collect();
+    format!("({}{more})", values.join(", "))
+}
+
+fn describe(count: usize, rows: &[RowTexts]) -> String {
+    let shown: Vec<String> = rows.iter().take(ROWS_SHOWN).map(describe_row).collect();
     let more = if count > shown.len() && count > 0 { ", …" } else { "" };
     let rows = counted(count as u64, "row");
     if count == 0 { "no row".to_owned() } else { format!("{rows}: {}{more}", shown.join(", ")) }
@@ -151,6 +165,17 @@ mod tests {
     fn answer_without_a_row_is_told_as_one_of_no_row() {
         let told = Answer::default().describe_difference(&[row(&[Some("1")])]);
         assert_eq!(told.as_deref(), Some("expected 1 row: ('1'); there is no row"));
+    }
+
+    #[test]
+    fn answer_names_the_first_other_row_when_it_is_behind_those_shown() {
+        let expected = ["1", "2", "3", "4", "5"].map(|value| row(&[Some(value)]));
+        let mut answer = Answer::default();
+        for value in ["1", "2", "3", "4x", "5x"] {
+            answer.take(row(&[Some(value)]), &expected);
+        }
+        let told = answer.describe_difference(&expected).expect("it differs");
+        assert!(told.ends_with("('3'), …; row 4 is ('4x'), not ('4')"), "{told}");
     }
 
     #[test]

@@ -272,7 +272,7 @@ const CHECKS: [(Made, &str); 14] = [
     // Only if nothing speaks against the rest.
     (
         PARTLY,
-        "{judged}; the sum of k cannot be checked: rows with an unknown k were deleted or changed",
+        "{judged}; the sum of k cannot be checked: rows with an unknown k were inserted, deleted or changed",
     ),
     (PARTLY, "{judged}; losses of k that cancel out cannot be checked"),
     (PARTLY, "{judged}; {n} updates cannot be checked: they leave nothing to count"),
@@ -658,7 +658,7 @@ mod tests {
         }
     }
 
-    const NO_SUM: &str = "rows and contents; the sum of k cannot be checked: rows with an unknown k were deleted or changed";
+    const NO_SUM: &str = "rows and contents; the sum of k cannot be checked: rows with an unknown k were inserted, deleted or changed";
 
     #[test]
     fn a_table_lacks_nothing_that_was_acknowledged() {
@@ -787,7 +787,7 @@ mod tests {
         let moved = Found { rows: 99, k: Some(4950), ..moved };
         assert_eq!(
             partly(&deleted, &moved),
-            "rows; the sum of k cannot be checked: rows with an unknown k were deleted or changed"
+            "rows; the sum of k cannot be checked: rows with an unknown k were inserted, deleted or changed"
         );
         // Updates that only add to k, and deletes, leave them.
         let added = History { custom: true, updates: 5, k_added: 5, ..History::default() };

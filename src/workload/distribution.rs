@@ -177,7 +177,7 @@ impl Sampler {
                 (at as u64).min(self.rows - 1) + 1
             }
             Shape::Gaussian(iterations) => {
-                let at = mean(*iterations, (self.rows - 1) as f64, stream);
+                let at = mean(*iterations, self.rows as f64, stream);
                 (at as u64).min(self.rows - 1) + 1
             }
             Shape::Special(numbers) => special(*numbers, self.rows, stream),
@@ -186,7 +186,7 @@ impl Sampler {
     }
 }
 
-/// Draws from 0 to `t` as `sb_rand_gaussian` of sysbench 1.0.20 does.
+/// Draws from 0 to `t`: to the number of ids for `gaussian`, to one less for `special`, as sysbench 1.0.20 does.
 fn mean(iterations: u32, t: f64, stream: &mut Stream) -> f64 {
     let sum: f64 = (0..iterations).map(|_| stream.unit()).sum();
     sum * t / f64::from(iterations)
@@ -339,9 +339,9 @@ fn zones(distribution: Distribution, rows: u64) -> Vec<Zone> {
             })
         }
         Distribution::Gaussian(iterations) => {
-            special_zones(rows, Special { iterations, band: 0, within: 0 })
+            special_zones(rows, rows as f64, Special { iterations, band: 0, within: 0 })
         }
-        Distribution::Special(numbers) => special_zones(rows, numbers),
+        Distribution::Special(numbers) => special_zones(rows, (rows - 1) as f64, numbers),
     }
 }
 
@@ -365,10 +365,9 @@ fn scaled(mut zones: Vec<Zone>) -> Vec<Zone> {
     zones
 }
 
-/// Lists the places where [`special`] draws keys: the upper part of a band, and the bell; they overlap.
-fn special_zones(rows: u64, numbers: Special) -> Vec<Zone> {
+/// Lists the places where [`special`] draws keys: the upper part of a band, and the bell of width `t`; they overlap.
+fn special_zones(rows: u64, t: f64, numbers: Special) -> Vec<Zone> {
     let Special { iterations, band, within } = numbers;
-    let t = (rows - 1) as f64;
     if t == 0.0 {
         return vec![(1.0, 1.0)];
     }
@@ -532,6 +531,9 @@ mod tests {
                 assert!((seen - expected).abs() < 0.025, "{text} {within}: {seen}, not {expected}");
             }
         }
+        // As in sysbench, the last id is drawn as often as the first.
+        let drawn = draws("gaussian", 2, 10_000);
+        assert!((share(&drawn, 2, 2) - 0.5).abs() < 0.02, "{}", share(&drawn, 2, 2));
     }
 
     #[test]

@@ -284,9 +284,10 @@ pub(super) fn length_of_quoted(text: &str) -> usize {
     text.len()
 }
 
-/// Finds the word that begins the statement itself, behind the tables of its WITH.
+/// Finds the word that begins the statement itself, behind the tables of its WITH or within another one.
 pub(super) fn find_verb_behind(tables: &str) -> Option<String> {
-    const VERBS: [&str; 5] = ["SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE"];
+    const VERBS: [&str; 8] =
+        ["SELECT", "TABLE", "UPDATE", "DELETE", "INSERT", "REPLACE", "LOAD", "CALL"];
     let (mut at, mut depth) = (0, 0_u32);
     while let Some(first) = tables[at..].chars().next() {
         let rest = &tables[at..];

@@ -29,7 +29,7 @@ const SHOWN: usize = 200;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Statement {
-    /// `select`, `update`, `insert`, `delete` or `other`; by its first word if left out, or by the one behind the tables of WITH
+    /// `select`, `update`, `insert`, `delete` or `other`; by its first word if left out, or by the one behind the tables of WITH, by a write behind SET STATEMENT or ANALYZE
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<StatementKind>,
     /// Required: `{table}` stands for the table, `{list}` for the list, `?` outside of quotes for a parameter.
@@ -316,8 +316,11 @@ fn contains_name(sql: &str, name: &str) -> bool {
 fn first_word(sql: &str) -> String {
     let mut words = sql::Words { sql: sql.as_bytes(), at: 0 };
     let word = words.word();
-    let behind = (word == "WITH").then(|| sql::find_verb_behind(&sql[words.at..]));
-    behind.flatten().unwrap_or(word)
+    // MariaDB's SET STATEMENT … FOR and ANALYZE do what is behind them.
+    let wraps = word == "ANALYZE" || word == "SET" && words.word() == "STATEMENT";
+    let behind = (wraps || word == "WITH").then(|| sql::find_verb_behind(&sql[words.at..]));
+    let may_write = |verb: &str| WRITING.contains(&verb) || RUNNING.contains(&verb);
+    behind.flatten().filter(|verb| !wraps || may_write(verb)).unwrap_or(word)
 }
 
 pub(super) fn is_control(word: &str) -> bool {

@@ -503,3 +503,21 @@ fn what_an_effect_does_not_tell_is_said() {
     let calls = effect_of("other", "CALL p()", "");
     assert_eq!((calls.writes(), calls.may_write()), (false, true));
 }
+
+#[test]
+fn statement_within_another_one_is_seen_when_it_writes() {
+    for (sql, writes) in [
+        ("SET STATEMENT max_statement_time = 1 FOR DELETE FROM {table}", true),
+        ("ANALYZE FORMAT=JSON UPDATE {table} SET k = 1", true),
+        ("SET STATEMENT max_statement_time = 1 FOR SELECT c FROM {table}", false),
+        ("SET @statement = 1, @delete = 2", false),
+        ("ANALYZE TABLE {table}", false),
+        ("ANALYZE TABLE {table} UPDATE HISTOGRAM ON k", false),
+    ] {
+        let workload = effect_of("other", sql, "");
+        assert_eq!((workload.writes(), workload.unfollowed().is_some()), (writes, writes), "{sql}");
+    }
+    assert!(
+        effect_of("other", "SET STATEMENT max_statement_time = 1 FOR CALL p()", "").may_write()
+    );
+}

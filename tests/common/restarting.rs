@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// The longest that anything here may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Waits for something to become true; panics with its name if it does not.
 pub(crate) fn until(what: &str, mut is: impl FnMut() -> bool) {

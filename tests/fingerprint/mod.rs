@@ -19,7 +19,7 @@ use crate::common::sessions::{
 };
 use loadgen::mysql::dataset::discover;
 use loadgen::mysql::options::{Address, SslMode};
-use loadgen::mysql::preflight::{self, Needs, Ready};
+use loadgen::mysql::preflight::{self, Needs, Ready, Writes};
 use loadgen::mysql::server;
 use loadgen::mysql::session::Session;
 use loadgen::mysql::status;
@@ -79,7 +79,7 @@ fn tables_are_found_as_they_are() {
                 statements_beside: &|_| 0,
                 clients_beside: 0,
                 addresses: 1,
-                writes: false,
+                writes: Writes::None,
                 begins: false,
                 quiet_max: Duration::ZERO,
             };

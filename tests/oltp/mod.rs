@@ -565,3 +565,11 @@ fn somebodys_own_sql_runs_in_a_sandbox() {
     let (_, summary) = loaded.summaries.first().expect("one");
     assert_eq!((summary.workload.name.as_str(), summary.totals.statements), ("sql", 20));
 }
+
+#[test]
+fn sql_says_nothing_when_it_is_quiet_and_lists() {
+    let words = ["sql", "--query", "USE other", "--query", "SELECT 1", "--list", "--quiet"];
+    let mut loadgen = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"));
+    let listed = loadgen.args(words).output().expect("it runs");
+    assert_eq!((listed.status.code(), &*listed.stderr), (Some(0), &b""[..]));
+}

@@ -8,7 +8,7 @@ use crate::common::sessions::{execute, fill, on, open, own_table, root, socket, 
 use crate::common::{local, sandbox, servers};
 use loadgen::canned::{Action, At, Canned, Fault, Listen, Script};
 use loadgen::error::{Error, Kind};
-use loadgen::mysql::preflight::{self, Needs, Ready};
+use loadgen::mysql::preflight::{self, Needs, Ready, Writes};
 use loadgen::mysql::session::Session;
 use loadgen::workload::Schema;
 use loadgen::workload::table::State;
@@ -30,7 +30,7 @@ fn needs() -> Needs<'static> {
         addresses: 1,
         schema: Schema::Sbtest,
         rows_there: true,
-        writes: true,
+        writes: Writes::Update,
         begins: true,
         quiet_max: Duration::from_secs(20),
     }
@@ -134,6 +134,11 @@ async fn limits(admin: &mut Session, path: &Path) {
     let found = with!(*admin, &set, refused("autocommit", path, "root", &needs()).await, &unset);
     has(&found, &["autocommit is off"]);
 
+    let set = ["SET GLOBAL completion_type = CHAIN"];
+    let unset = ["SET GLOBAL completion_type = NO_CHAIN"];
+    let found = with!(*admin, &set, refused("completion", path, "root", &needs()).await, &unset);
+    has(&found, &["completion_type is CHAIN"]);
+
     let set = ["SET GLOBAL wait_timeout = 25", "SET GLOBAL table_open_cache = 16"];
     let unset = ["SET GLOBAL wait_timeout = 28800", "SET GLOBAL table_open_cache = 400"];
     let many = Needs { clients_max: 64, ..needs() };
@@ -145,13 +150,15 @@ async fn rights(admin: &mut Session, path: &Path) {
     account(admin, "plain", "SELECT, UPDATE").await;
     account(admin, "reader", "SELECT").await;
     account(admin, "blind", "INSERT").await;
-    let reads = Needs { writes: false, ..needs() };
+    let reads = Needs { writes: Writes::None, ..needs() };
     assert!(check(path, "plain", &needs()).await.is_ok());
     assert!(check(path, "reader", &reads).await.is_ok(), "a reading plan needs no UPDATE");
     let shown = refused("no UPDATE", path, "reader", &needs()).await;
-    has(&shown, &["sbtest1 cannot be written: error 1142", "GRANT SELECT, UPDATE ON `sbtest`.*"]);
+    has(&shown, &["sbtest1 cannot be written: error 1142", "UPDATE, DELETE ON `sbtest`.*"]);
+    let inserts = Needs { writes: Writes::InsertOrDelete, ..needs() };
+    assert!(check(path, "reader", &inserts).await.is_ok(), "it needs no UPDATE");
     let shown = refused("no SELECT", path, "blind", &reads).await;
-    has(&shown, &["sbtest1", "GRANT SELECT, UPDATE ON `sbtest`.*"]);
+    has(&shown, &["sbtest1", "UPDATE, DELETE ON `sbtest`.*"]);
 
     let (set, unset) = (["SET GLOBAL read_only = 1"], ["SET GLOBAL read_only = 0"]);
     let found = with!(*admin, &set, refused("read_only", path, "plain", &needs()).await, &unset);

@@ -311,6 +311,15 @@ fn what_is_not_there_is_named() {
     assert!(error.to_string().contains("--new"), "{error}");
     let error = compared(&steps, &question("old", "new")).expect_err("nothing in common");
     assert_eq!(error.kind().exit_code(), 4);
+    let both = [runs("old", 8, 0, &OLD), runs("new", 8, 60, &OLD)].concat();
+    let metric: Metric = "wait-p50".parse().expect("a metric");
+    let error = compared(&both, &Question { metric, ..question("old", "new") });
+    let options = Options { metric, layout: Layout::Delta, ..Options::default() };
+    let change = try_report(&both, &options);
+    for error in [error.map(|found| found.text), change] {
+        let error = error.expect_err("a closed loop has no such time").to_string();
+        assert!(error.contains("wait-p50"), "{error}");
+    }
 }
 
 #[test]

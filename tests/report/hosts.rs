@@ -56,6 +56,9 @@ fn each_host_is_a_line_with_its_part() {
     lost.truncate(1);
     lost[0].outcome = Outcome::Aborted;
     assert!(report(&lost, &laid).starts_with("point-select: hosts, 2 in 1 step\n"));
+    let mut gone = steps();
+    gone[0].hosts[1].ops = 0;
+    assert_eq!(json(&gone, &laid)["rows"][1]["ops_per_s"], serde_json::Value::Null);
 }
 
 #[test]

@@ -433,6 +433,16 @@ fn nothing_is_fetched_and_nothing_foreign_runs() {
 }
 
 #[test]
+fn picture_tells_labels_apart_when_they_begin_alike() {
+    let labels = ["first", "second"].map(|end| format!("{} {end}", "x".repeat(70)));
+    let steps = labels.each_ref().map(|label| step(1, label, 8, 1000.0));
+    let svg = drawn(&steps, Picture::Qps).expect("a picture");
+    for label in &labels {
+        assert!(svg.contains(&format!(">{label}</text>")), "{svg}");
+    }
+}
+
+#[test]
 fn a_picture_names_its_labels() {
     for what in PICTURES {
         let svg = drawn(&sweep(), what).expect("a picture");

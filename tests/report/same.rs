@@ -1,6 +1,7 @@
 //! What differs is never taken for the same: each field of a summary is changed by itself.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use super::{again, json, lines_of, plain, report, try_report};
 use crate::common::summaries::{histogram, sound, step};
@@ -12,13 +13,17 @@ use serde_json::{Map, Value, json as value};
 
 /// Tells whether docs/reference/conditions.md, which is made of the code, says why a field, or what it is a part of, is no condition.
 fn is_free(path: &str) -> bool {
-    let below = |free: &str| {
+    static FREE: LazyLock<Vec<&str>> = LazyLock::new(|| {
+        let text = include_str!("../../docs/reference/conditions.md");
+        let (_, list) =
+            text.split_once("| field | why |").expect("the list of what does not count");
+        let rows = list.lines().skip(2).take_while(|line| line.starts_with("| `"));
+        rows.filter_map(|row| row.split('`').nth(1)).collect()
+    });
+    let below = |free: &&str| {
         path.strip_prefix(free).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    let text = include_str!("../../docs/reference/conditions.md");
-    let (_, list) = text.split_once("| field | why |").expect("the list of what does not count");
-    let rows = list.lines().skip(2).take_while(|line| line.starts_with("| `"));
-    rows.filter_map(|row| row.split('`').nth(1)).any(below)
+    FREE.iter().any(below)
 }
 
 /// A summary in which no field is null, made from the schema: a new field is in it by itself.
@@ -220,22 +225,23 @@ fn every_field_is_refused_noted_or_free_within_a_cell() {
         let mut paths = Vec::new();
         leaves(&whole, &mut Vec::new(), &mut paths);
         assert!(paths.len() > 200, "{kind}: {} fields", paths.len());
+        let same = [false, true].map(|own_run| {
+            let same = notes(&[first.clone(), second(first.clone(), own_run, &first.label)]);
+            (own_run, same.expect("the same is not refused"))
+        });
         for path in &paths {
             let (name, other) = (named(path), changed(&whole, path));
             let Some(other) = other else {
                 assert_eq!(name, "schema", "{kind}: {name} cannot be changed");
                 continue;
             };
-            for own_run in [false, true] {
-                let label = other.label.clone();
-                let same = notes(&[first.clone(), second(first.clone(), own_run, &first.label)]);
-                let here = notes(&[first.clone(), second(other.clone(), own_run, &label)]);
-                let same = same.expect("the same is not refused");
-                let told = here.as_ref() != Some(&same);
+            for (own_run, same) in &same {
+                let steps = [first.clone(), second(other.clone(), *own_run, &other.label)];
+                let here = notes(&steps);
+                let told = here.as_ref() != Some(same);
                 // What a strict report refuses, another one shows of the newest invocation.
-                let steps = [first.clone(), second(other.clone(), own_run, &label)];
                 let shows = || try_report(&steps, &Options::default()).is_ok();
-                if here.is_none() && shows() != own_run {
+                if here.is_none() && shows() != *own_run {
                     wrong.insert(format!("{kind}: {name} of one invocation and of two"));
                 }
                 if !told && !is_free(&name) {
@@ -274,6 +280,7 @@ fn every_field_is_named_or_free_between_labels() {
 fn a_field_that_one_summary_lacks_is_no_reason_to_refuse() {
     for (kind, whole) in kinds() {
         let first = summary(&whole);
+        let same = notes(&[first.clone(), second(first.clone(), true, &first.label)]);
         let mut paths = Vec::new();
         leaves(&whole, &mut Vec::new(), &mut paths);
         for path in &paths {
@@ -284,7 +291,6 @@ fn a_field_that_one_summary_lacks_is_no_reason_to_refuse() {
                 _ => continue,
             };
             let Ok(older) = serde_json::from_value::<Summary>(older) else { continue };
-            let same = notes(&[first.clone(), second(first.clone(), true, &first.label)]);
             let here = notes(&[first.clone(), second(older, true, &first.label)]);
             let name = named(path);
             // These say something by not being there.

@@ -83,6 +83,20 @@ fn debt(sandbox: &Sandbox) {
     assert!((limit[0][0].parse::<f64>().expect("a number") - 90.0).abs() < 1e-9);
 }
 
+/// A probe that read the host before the steps alone.
+fn lost_probe(sandbox: &Sandbox, dir: &Path) {
+    let once = dir.join("once");
+    let script = "[ -e \"$0.used\" ] && exit 1\n: > \"$0.used\"\nexec \"$@\"\n";
+    fs::write(&once, script).expect("written");
+    let probe = format!("sh {}", once.display());
+    let socket = sandbox.socket.to_str().expect("a path");
+    let connection = ["-S", socket, "-u", "root", "--probe", &probe];
+    let ended = run("point-select --ops 100", &connection);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(ended.only().server.probed.is_none());
+    assert!(ended.stderr.contains("the probe "), "{}", ended.stderr);
+}
+
 /// A setting that somebody changes under way makes the step no result. A step may be over before that on a busy host: not each
 /// time.
 fn meddled_with(sandbox: &Sandbox) {
@@ -167,6 +181,7 @@ fn the_state_of_a_server_is_told_and_brought_about() {
     assert!(prepared.status.success(), "{}", String::from_utf8_lossy(&prepared.stderr));
     debt(&sandbox);
     meddled_with(&sandbox);
+    lost_probe(&sandbox, dir.path());
     sandbox.stop().expect("it stops");
     let sandbox = start(DataDir::Filled(data), &[("innodb-buffer-pool-load-at-startup", "OFF")]);
     cold(&sandbox);

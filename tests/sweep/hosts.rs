@@ -27,7 +27,7 @@ use crate::common::restarting::until;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_loadgen");
 /// The longest time until a run with a host that is lost has ended: 15 s, and those of a full host.
-const LOST_WITHIN: Duration = Duration::from_secs(30);
+const LOST_WITHIN: Duration = Duration::from_mins(1);
 
 /// A directory in which each rank leaves its process id.
 struct Hosts(TempDir);
@@ -260,7 +260,7 @@ fn server_for(when: When) -> Canned {
     match when {
         // Later than those that look at the server.
         When::Connecting => {
-            canned(vec![Fault::new(At::Connect(20), Action::Stall(Duration::from_mins(1)))])
+            canned(vec![Fault::new(At::Connect(20), Action::Stall(Duration::from_mins(3)))])
         }
         When::Drain => canned(vec![stall(At::Statement(1)).only("WHERE id=")]),
         _ => canned(Vec::new()),
@@ -288,15 +288,17 @@ fn happens_at(when: When, server: &Canned, hosts: &Hosts, results: &Results) {
 
 fn words_for(when: When) -> &'static str {
     match when {
-        When::WarmUp => "point-select --tables 8 --clients 4 --think 20ms --warmup 30s --time 1s",
+        When::WarmUp => "point-select --tables 8 --clients 4 --think 20ms --warmup 120s --time 1s",
         When::Drain => "point-select --tables 8 --clients 4 --think 20ms --warmup 0 --time 1s",
         // There is a step that goes on, however late the first one is seen.
         When::AfterAStep => {
-            "point-select --tables 8 --clients 4 --think 20ms --warmup 0 --time 1s --repeat 60"
+            "point-select --tables 8 --clients 4 --think 20ms --warmup 0 --time 1s --repeat 120"
         }
-        When::Connecting => "point-select --tables 8 --clients 32 --time 60s --connect-timeout 60s",
+        When::Connecting => {
+            "point-select --tables 8 --clients 32 --time 120s --connect-timeout 180s"
+        }
         When::Starting | When::Window => {
-            "point-select --tables 8 --clients 4 --think 20ms --warmup 500ms --time 60s \
+            "point-select --tables 8 --clients 4 --think 20ms --warmup 500ms --time 120s \
              --beside update-index,clients=1,think=20ms"
         }
     }
@@ -312,7 +314,7 @@ fn run_until(when: When, server: &Canned, hosts: &Hosts, results: &Results) -> C
         command(words_for(when), &["-h", "127.0.0.1", "-P", &port, "-u", "x"], results);
     let mut flags = hosts.flags("a,b");
     if when == When::Starting {
-        flags[3].push_str(" sh -c 'exec sleep 60' sh");
+        flags[3].push_str(" sh -c 'exec sleep 180' sh");
     }
     let child = command.args(flags).spawn().expect("the program runs");
     happens_at(when, server, hosts, results);

@@ -323,6 +323,60 @@ fn report_has_no_sql_statistics_until_a_driver_is_asked_for() {
 }
 
 #[test]
+fn line_of_the_queue_has_a_comma_where_a_driver_is_asked_for() {
+    let sleeps = "ffi.cdef 'int usleep(unsigned int);' function event() ffi.C.usleep(1000) end ";
+    for place in [Program::Ours, Program::Theirs].map(with_scripts) {
+        for (rest, comma) in [("", ""), ("function init() sysbench.sql.driver() end", ",")] {
+            fs::write(place.dir().join("case.lua"), format!("{sleeps}{rest}")).expect("written");
+            let ended = place.well("./case.lua --time=2 --rate=10 --report-interval=1 run");
+            let line =
+                ended.stdout.lines().find_map(|line| Some(line.split_once("queue length: ")?.1));
+            let behind = line.expect("a line").trim_start_matches(|c: char| c.is_ascii_digit());
+            assert!(behind.starts_with(&format!("{comma} concurrency: ")), "{rest}: {behind}");
+        }
+    }
+}
+
+#[test]
+fn unique_numbers_are_not_those_of_an_earlier_run() {
+    let text = "function prepare() print(sysbench.rand.unique(), sysbench.rand.unique()) end";
+    let Some(place) = ours() else { return };
+    fs::write(place.dir().join("case.lua"), text).expect("written");
+    let [one, other] = [(); 2].map(|()| place.well("./case.lua --rand-seed=1 prepare"));
+    assert_ne!(one.stdout, other.stdout);
+}
+
+#[test]
+fn numbers_of_a_command_are_those_of_the_seed() {
+    let Some(place) = ours() else { return };
+    let text = "function prepare() print(sysbench.rand.uniform(0, 4294967295)) end";
+    fs::write(place.dir().join("case.lua"), text).expect("written");
+    let drawn = |seed: &str| place.well(&format!("./case.lua {seed} prepare")).stdout;
+    assert_eq!(drawn("--rand-seed=5"), drawn("--rand-seed=5"));
+    assert_ne!(drawn("--rand-seed=5"), drawn("--rand-seed=6"));
+    assert_eq!(drawn(""), drawn(""));
+}
+
+#[test]
+fn options_of_a_script_are_not_set_by_a_config_file() {
+    if replaced() {
+        return skipped("it is compared with itself");
+    }
+    let text = "sysbench.cmdline.options = { rows = { 'Rows', 5 } }
+        function prepare() print(sysbench.opt.rows, sysbench.opt.threads) end";
+    let places = [Program::Ours, Program::Theirs].map(with_scripts);
+    let [ours, theirs] = places.each_ref().map(|place| {
+        fs::write(place.dir().join("case.lua"), text).expect("written");
+        fs::write(place.dir().join("case.cnf"), "rows=7\nthreads=3\ntables=2\n").expect("written");
+        place.well("--config-file=case.cnf ./case.lua prepare")
+    });
+    let lines = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(lines(&ours.stdout), lines(&theirs.stdout));
+    assert!(ours.stdout.contains("\nWARNING: Global option 'tables' "), "{}", ours.stdout);
+    assert_eq!(ours.stderr, "loadgen: rows has no effect in a config file, as in sysbench\n");
+}
+
+#[test]
 fn failing_end_counts_as_in_sysbench() {
     if replaced() {
         return skipped("it is compared with itself");

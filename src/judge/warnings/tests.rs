@@ -466,6 +466,9 @@ fn a_window_in_which_nothing_was_completed_says_so_and_no_more() {
         |became: &str| vec![Warning::from(finding!(NothingCompleted, 2.0, became, "writer"))];
     assert_eq!([beside(0, None), beside(0, Some(3))], [idle("none began"), idle("none began")]);
     assert_eq!([beside(1, None), beside(0, Some(0))], [vec![], idle("none arrived")]);
+    let early = Group { name: "writer".to_owned(), ..Group::default() };
+    let none = finding!(NothingCompleted, sound().measured_s, "none began", "writer");
+    assert_eq!(of(&Summary { groups: vec![early], ..sound() }), [Warning::from(none)]);
 }
 
 #[test]

@@ -54,6 +54,7 @@ impl Experiment {
     pub(crate) fn estimate(&self, legs: &[CellGroup], stored: impl Fn(&Path) -> u64) -> Estimate {
         // Bytes of kept data by place, and the peak of temporary data.
         let (mut kept, mut passing) = (BTreeMap::<String, u64>::new(), 0);
+        let (mut copied_by, mut copies) = (None, 0);
         let estimate_leg = |leg: &CellGroup| {
             let subject = &self.subjects[leg.subject];
             let (bytes, fill, each) = guess(&self.parts[leg.part]);
@@ -66,7 +67,9 @@ impl Experiment {
                     Some(Data::ThrowAway) => (None, 0, whole, 0),
                     Some(Data::Keep(dir)) => (Some(dir_text(dir)), whole, 0, stored(dir)),
                     Some(Data::Copied) => {
-                        (Some(format!("label {}", subject.label)), 1, 2 * whole, 0)
+                        // A copy goes away when another label comes.
+                        copies += u32::from(copied_by.replace(leg.subject) != Some(leg.subject));
+                        (Some(format!("copy {copies}")), 1, 2 * whole, 0)
                     }
                     Some(Data::CopyOf(dir)) => (Some(dir_text(dir)), whole, whole, stored(dir)),
                 };

@@ -574,6 +574,17 @@ fn data_that_is_there_is_not_filled_again() {
 }
 
 #[test]
+fn copied_data_is_filled_again_when_another_label_was_between() {
+    let text = "name = 'x'\n[[server]]\nlabel = 'a'\nsandbox = { data = 'copied' }\n\
+                [[server]]\nlabel = 'b'\nbase = 'a'\nnote = 'again'\n[tables]\nrows = '10M'\n\
+                [[run]]\nworkload = 'point-select'\nrepeat = 3\n";
+    let experiment = experiment(text, &overrides());
+    let of = experiment.estimate(&experiment.legs(|_| true), |_| 0);
+    let filled: Vec<bool> = of.legs.iter().map(|leg| leg.preparing.as_secs() > 60).collect();
+    assert_eq!(filled, [true, true, false, true, false, true]);
+}
+
+#[test]
 fn the_profiles_that_are_shipped_are_sound() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
     let mut seen = 0;

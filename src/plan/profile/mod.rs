@@ -163,7 +163,7 @@ pub struct Sandbox {
 pub enum Data {
     /// (default) Made and filled anew for every start, in TMPDIR
     ThrowAway,
-    /// Filled once for the label; every start has a copy; all of it goes away
+    /// Filled once for each turn of its label; every start has a copy; all of it goes away
     Copied,
     /// `{ keep = "DIR" }`: in DIR, which stays and is used again: for large data that is only read
     Keep(PathBuf),
@@ -314,6 +314,7 @@ impl Profile {
     pub fn parse(text: &str, origin: &str) -> Result<Profile, Error> {
         let file = File { origin: origin.to_owned(), text: Secret::new(text) };
         let doc = DeTable::parse(text).map_err(|e| file.wrong(&e))?;
+        check_brackets(doc.get_ref(), &file)?;
         let runs = doc.get_ref().get("run").cloned();
         let table = Spanned::new(doc.span(), DeValue::Table(doc.into_inner()));
         let profile: Profile = read(table).map_err(|e| file.wrong(&e))?;
@@ -454,6 +455,51 @@ fn read<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, tom
     T::deserialize(ValueDeserializer::from(value))
 }
 
+/// Refuses `[server]` and `[[tables]]`: serde's errors do not name the brackets.
+fn check_brackets(doc: &DeTable<'_>, file: &File) -> Result<(), Error> {
+    for key in ["server", "workload", "run", "command", "verify"] {
+        let value = doc.get(key).filter(|value| matches!(value.get_ref(), DeValue::Table(_)));
+        if let Some(value) = value {
+            let what = format!("there may be several: [[{key}]], not [{key}]");
+            return Err(file.error(value.span().start, &what));
+        }
+    }
+    for key in ["tables", "expect", "report"] {
+        let value = doc.get(key).filter(|value| matches!(value.get_ref(), DeValue::Array(_)));
+        if let Some(value) = value {
+            let what = format!("there is one: [{key}], not [[{key}]]");
+            return Err(file.error(value.span().start, &what));
+        }
+    }
+    Ok(())
+}
+
+/// Replaces serde's words for what is expected by those of the file's form.
+fn reword(message: &str) -> String {
+    const VALUE: &str = "it takes a value: { NAME = … }";
+    const ENDS: [(&str, &str); 12] = [
+        ("invalid type: unit variant, expected newtype variant", VALUE),
+        ("invalid type: unit variant, expected struct variant", VALUE),
+        ("wanted exactly 1 element, more than 1 element", "one key is wanted, and there are more"),
+        ("wanted string or table", "a text or a table is wanted"),
+        ("expected a sequence", "expected a list: [ … ]"),
+        ("expected a map", "expected a table: { … }"),
+        ("expected a nonzero u16", "expected a whole number from 1 to 65535"),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected usize", "expected a whole number"),
+        ("expected u64", "expected a whole number from 0"),
+        ("expected i64", "expected a whole number"),
+        ("wanted exactly 1 element, found 0 elements", "one key is wanted, and there is none"),
+    ];
+    let ends = ENDS.iter().find_map(|(end, words)| Some((message.strip_suffix(*end)?, *words)));
+    let of_struct = || {
+        let (before, _) = message.split_once("expected struct ")?;
+        Some((before, "expected a table: { … }"))
+    };
+    let (before, words) = ends.or_else(of_struct).unwrap_or((message, ""));
+    format!("{before}{words}").replacen("unknown variant `", "unknown value `", 1)
+}
+
 /// Moves keys of a table into one of their own.
 fn take_keys<'a>(run: &mut Spanned<DeValue<'a>>, keys: &[&str]) -> Spanned<DeValue<'a>> {
     let mut taken = DeTable::new();
@@ -493,7 +539,7 @@ impl File {
 
     fn wrong(&self, error: &toml::de::Error) -> Error {
         let end = self.text.expose().len();
-        self.error(error.span().map_or(end, |span| span.start), error.message())
+        self.error(error.span().map_or(end, |span| span.start), &reword(error.message()))
     }
 
     /// Finds the position of a value by its path, such as `run/0/spread`, or of its parent.

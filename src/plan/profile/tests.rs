@@ -95,6 +95,45 @@ fn errors_of_the_form_point_at_line_and_column() {
     }
 }
 
+#[test]
+fn table_with_the_wrong_brackets_is_shown_the_right_ones() {
+    for (from, to) in [
+        ("[[workload]]", "[workload]"),
+        ("[[command]]", "[command]"),
+        ("[tables]", "[[tables]]"),
+        ("[report]", "[[report]]"),
+    ] {
+        let error = changed(from, to);
+        let line = place(to, &SMALL.replacen(from, to, 1));
+        let line = line.rsplit_once(':').and_then(|(line, _)| line.rsplit_once(':'));
+        assert!(error.starts_with(line.expect("a line").0), "{error}");
+        assert!(error.contains(&format!(": {from}, not {to}")), "{error}");
+    }
+}
+
+#[test]
+fn errors_of_the_form_have_no_words_of_the_program_that_reads_it() {
+    let params = "params = [{ key = \"zipf:0.9\" }]";
+    for (from, to) in [
+        ("run = [\"perf\", \"record\", \"-p\", \"{pid}\"]", "run = \"perf\""),
+        (params, "params = [\"key\"]"),
+        (params, "params = [\"range_start\"]"),
+        (params, "params = [{ range_start = 5 }]"),
+        (params, "params = [3]"),
+        (params, "params = [{}]"),
+        (params, "params = [{ between = { min = -1, max = 9 } }]"),
+        ("kind = \"select\"", "kind = \"slect\""),
+        (params, "params = [{ key = \"uniform\", slice = \"uniform\" }]"),
+        ("label = \"a\"", "port = 70000"),
+        ("count = 8", "data_seed = -1"),
+    ] {
+        let error = changed(from, to);
+        for word in ["sequence", "variant", "struct", "element", "string or", "u16", "u32", "u64"] {
+            assert!(!error.contains(word), "{error}");
+        }
+    }
+}
+
 struct Change {
     from: &'static str,
     to: &'static str,
