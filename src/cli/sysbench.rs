@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn options_of_a_script_stay_behind_two_dashes() {
-        let theirs = "loadgen lua tpcc.lua --threads=8 -- --warehouses=100 --mysql-password=x";
-        let ours = "loadgen lua tpcc.lua --clients 8 -- --warehouses=100 --mysql-password=...";
+        let theirs = "loadgen lua a.lua --threads=8 -- --rows=9 --a-password=x --b-password x";
+        let ours = "loadgen lua a.lua --clients 8 -- --rows=9 --a-password=... --b-password ...";
         let answer = said(theirs).expect("a command");
         assert_eq!(answer.command, ours);
         assert!(answer.what.starts_with("--threads is sysbench's"), "{}", answer.what);

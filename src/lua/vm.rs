@@ -980,7 +980,7 @@ mod tests {
             assert(tostring(1) == '1')";
         let vm = vm_of(text);
         for tid in 0..2 {
-            // What one client sets is none of the other's.
+            // A client keeps its globals to itself.
             let mut state = vm.state(tid).expect("a state");
             assert!(!state.has("own").expect("it looks"));
             state.begin(Entry::Chunk).expect("it begins");

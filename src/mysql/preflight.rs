@@ -21,6 +21,7 @@ use crate::workload::{Mark, Schema, State, Stream, TABLES_MAX};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writes {
     None,
+    /// The rights are not tried: foreign columns without a default would refuse a trial.
     InsertOrDelete,
     /// Some update, or may: the account needs this right.
     Update,

@@ -480,7 +480,7 @@ const AGE_SLACK_S: f64 = 5.0;
 const PID_FILE_MAX: u64 = 64;
 
 /// Finds the process at the connection's far end, else the one that listens at its socket, else by its pid file, else by
-/// who listens there. In another network namespace only the first is its own; a pid file may be another server's.
+/// who listens at its port or path. In another network namespace only the first is its own; a pid file may be another's.
 fn find_process(root: &Path, server: &Whereabouts) -> Option<u32> {
     let is_server = |pid: &u32| is_as_old(root, *pid, server.uptime_s);
     if let FarEnd::Here(pid) = server.far_end {

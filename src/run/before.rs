@@ -95,7 +95,8 @@ impl PreparedServer<'_> {
 fn writes(plan: &Plan) -> Writes {
     // An INSERT may update rows that are there.
     let updates = |one: &Statement| {
-        matches!(one.kind(), StatementKind::Update | StatementKind::Other)
+        one.kind() == StatementKind::Update
+            || one.kind() == StatementKind::Other && one.may_write() && !one.inserts()
             || one.sql.to_ascii_uppercase().contains("ON DUPLICATE KEY")
     };
     // An account that only reads may run a script.

@@ -511,12 +511,9 @@ impl<'a> Steps<'a> {
             return Ok(());
         }
         // A restarted server is another process, of another age.
-        let looking = async {
-            let asking = Box::pin(fingerprint(&mut session, at.link, None));
-            let found = ask(at.link, asking).await?;
-            probe(self.prefix.clone(), found.whereabouts, found.same_host).await
-        };
-        match looking.await {
+        let asking = Box::pin(fingerprint(&mut session, at.link, None));
+        let found = ask(at.link, asking).await?;
+        match probe(self.prefix.clone(), found.whereabouts, found.same_host).await {
             Ok(probe) => at.probe = probe,
             Err(error) => self.progress.warn(&format!("{error}: going on as before")),
         }

@@ -79,10 +79,19 @@ pub(crate) fn translate(args: &[String], loadgen: &[NativeVerb]) -> Option<Answe
     if let Some(program) = program.filter(|_| command_line.theirs.is_empty()) {
         command_line.theirs.push((program.name.to_owned(), format!("{}'s", program.name)));
     }
-    let own = own.iter().map(|word| match word.split_once('=') {
-        // Output never holds a password.
-        Some((name, _)) if options::may_be_password(name) => format!(" {name}=..."),
-        _ => format!(" {}", quoted(word)),
+    // Output never holds a password: its name stands in front of it, or in the word before.
+    let mut is_secret = false;
+    let own = own.iter().map(|word| {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let hides = options::may_be_password(name);
+        if std::mem::replace(&mut is_secret, hides && value.is_empty()) {
+            return " ...".to_owned();
+        }
+        if hides && !value.is_empty() {
+            format!(" {name}=...")
+        } else {
+            format!(" {}", quoted(word))
+        }
     });
     let command: String = std::iter::once(command_line.command()).chain(own).collect();
     let mut what = vec![list_by_owner(&command_line.theirs)];

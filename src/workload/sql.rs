@@ -295,7 +295,11 @@ pub(super) fn find_verb_behind(tables: &str) -> Option<String> {
         let is_in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
         let word = &rest[..rest.find(|c| !is_in_word(c)).unwrap_or(rest.len())];
         let verb = VERBS.iter().find(|verb| depth == 0 && verb.eq_ignore_ascii_case(word));
-        if let Some(verb) = verb {
+        // Two of them are names of functions, too.
+        let calls = |verb: &str| {
+            ["INSERT", "REPLACE"].contains(&verb) && rest[word.len()..].starts_with('(')
+        };
+        if let Some(verb) = verb.filter(|verb| !calls(verb)) {
             return Some((*verb).to_owned());
         }
         match first {

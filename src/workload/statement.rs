@@ -29,7 +29,7 @@ const SHOWN: usize = 200;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Statement {
-    /// `select`, `update`, `insert`, `delete` or `other`; by its first word if left out, or by the one behind the tables of WITH, by a write behind SET STATEMENT or ANALYZE
+    /// `select`, `update`, `insert`, `delete` or `other`; if left out, by its first word, the verb behind the tables of WITH, or a write behind SET STATEMENT or ANALYZE
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<StatementKind>,
     /// Required: `{table}` stands for the table, `{list}` for the list, `?` outside of quotes for a parameter.
@@ -238,7 +238,7 @@ impl Statement {
         writing || self.effect != Effect::None || WRITING.contains(&first_word(&self.sql).as_str())
     }
 
-    pub(super) fn may_write(&self) -> bool {
+    pub(crate) fn may_write(&self) -> bool {
         self.writes() || RUNNING.contains(&first_word(&self.sql).as_str())
     }
 

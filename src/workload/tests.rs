@@ -511,6 +511,7 @@ fn statement_within_another_one_is_seen_when_it_writes() {
         ("ANALYZE FORMAT=JSON UPDATE {table} SET k = 1", true),
         ("SET STATEMENT max_statement_time = 1 FOR SELECT c FROM {table}", false),
         ("SET @statement = 1, @delete = 2", false),
+        ("SET STATEMENT sql_mode = REPLACE(@@sql_mode, 1, 2) FOR SELECT c FROM {table}", false),
         ("ANALYZE TABLE {table}", false),
         ("ANALYZE TABLE {table} UPDATE HISTOGRAM ON k", false),
     ] {

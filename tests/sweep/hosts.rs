@@ -256,7 +256,7 @@ enum When {
 
 /// A canned server that lets a run come to that instant and stay there.
 fn server_for(when: When) -> Canned {
-    let stall = |at| Fault::new(at, Action::StallAll(Duration::from_mins(1)));
+    let stall = |at| Fault::new(at, Action::StallAll(Duration::from_mins(3)));
     match when {
         // Later than those that look at the server.
         When::Connecting => {

@@ -67,7 +67,7 @@ impl Experiment {
                     Some(Data::ThrowAway) => (None, 0, whole, 0),
                     Some(Data::Keep(dir)) => (Some(dir_text(dir)), whole, 0, stored(dir)),
                     Some(Data::Copied) => {
-                        // A copy goes away when another label comes.
+                        // A copy goes away when another label makes one.
                         copies += u32::from(copied_by.replace(leg.subject) != Some(leg.subject));
                         (Some(format!("copy {copies}")), 1, 2 * whole, 0)
                     }

@@ -163,7 +163,7 @@ pub struct Sandbox {
 pub enum Data {
     /// (default) Made and filled anew for every start, in TMPDIR
     ThrowAway,
-    /// Filled once for each turn of its label; every start has a copy; all of it goes away
+    /// Filled once, and again after another label's copy; every start has a copy; all of it goes away
     Copied,
     /// `{ keep = "DIR" }`: in DIR, which stays and is used again: for large data that is only read
     Keep(PathBuf),
