@@ -800,7 +800,7 @@ local function require_module(name)
   return loaded[name]
 end
 
--- Stands for `module` of Lua 5.1: its tables are a client's own.
+-- Stands for `module` of Lua 5.1. Its tables are a client's own, unless the name begins with that of a library (`math.own`).
 local function begin_module(name, ...)
   local env = getfenv(0)
   local made = env.package.loaded[name]
